@@ -1,0 +1,45 @@
+# Everything happens in .venv, which the first target makes by itself.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+# The small tensors of the tests and the demo are slower, not faster, on more threads than cores.
+export OMP_NUM_THREADS ?= 2
+
+.PHONY: help demo test test-all lint format bench clean
+
+help:
+	@echo "make demo      train every method on the digits and print one table (under two minutes)"
+	@echo "make test      lint, types, docstring examples and tests"
+	@echo "make test-all  the slow tests, too"
+	@echo "make bench     what the methods cost, as ratios to the base network"
+	@echo "make lint      lint and types alone;  make format  rewrites the layout"
+
+$(VENV)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "pluribus needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/ready
+	$(RUN) examples/demo.py
+
+lint: $(VENV)/ready
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+format: $(VENV)/ready
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+test: lint
+	$(RUN) -m pytest -m "not slow"
+
+test-all: lint
+	$(RUN) -m pytest
+
+bench: $(VENV)/ready
+	$(RUN) benchmarks/cost.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

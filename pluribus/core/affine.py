@@ -1,0 +1,131 @@
+"""Linear and convolutional layers apart from their weights.
+
+Every method that averages, samples, mixes or scales weights needs the same three things of a layer: to run it with given
+weights, to run it with one set of weights a member, and to become a plain layer again. They are here, once.
+"""
+
+import copy
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+CONVOLUTIONS: tuple[type[nn.Module], ...] = (
+    nn.Conv1d,
+    nn.Conv2d,
+    nn.Conv3d,
+    nn.ConvTranspose1d,
+    nn.ConvTranspose2d,
+    nn.ConvTranspose3d,
+)
+AFFINE: tuple[type[nn.Module], ...] = (nn.Linear, *CONVOLUTIONS)
+
+_TRANSPOSED = {
+    nn.ConvTranspose1d: F.conv_transpose1d,
+    nn.ConvTranspose2d: F.conv_transpose2d,
+    nn.ConvTranspose3d: F.conv_transpose3d,
+}
+
+
+def skeleton(module: nn.Module) -> nn.Module:
+    """A copy without its numbers: same structure, every tensor on the meta device, no memory.
+
+    >>> skeleton(nn.Linear(3, 2)).weight.device
+    device(type='meta')
+    """
+    memo: dict[int, Any] = {}
+    for parameter in module.parameters():
+        memo[id(parameter)] = nn.Parameter(parameter.detach().to("meta"), parameter.requires_grad)
+    for buffer in module.buffers():
+        memo[id(buffer)] = buffer.detach().to("meta")
+    return copy.deepcopy(module, memo)
+
+
+def convolutions_first(layers: dict[str, nn.Module]) -> list[str]:
+    """The convolutions, or everything where there are none."""
+    return [name for name, layer in layers.items() if isinstance(layer, CONVOLUTIONS)] or list(layers)
+
+
+def parts(layer: nn.Module) -> tuple[nn.Parameter, nn.Parameter | None]:
+    """The weight and the bias of a layer."""
+    weight, bias = layer.weight, getattr(layer, "bias", None)
+    assert isinstance(weight, nn.Parameter)
+    assert bias is None or isinstance(bias, nn.Parameter)
+    return weight, bias
+
+
+class Affine:
+    """What a linear or convolutional layer does, apart from its weights.
+
+    >>> layer = nn.Conv2d(3, 8, 3, stride=2, padding_mode="circular", padding=1)
+    >>> x = torch.randn(4, 3, 9, 9)
+    >>> torch.equal(Affine(layer)(x, layer.weight, layer.bias), layer(x))
+    True
+    """
+
+    def __init__(self, layer: nn.Module) -> None:
+        template: Any = skeleton(layer)
+        self.template = template
+        self.linear = isinstance(layer, nn.Linear)
+        self.transposed = _transposed(layer)
+        self.groups: int = 1 if self.linear else template.groups
+        self.inputs: int = template.in_features if self.linear else template.in_channels
+        self.outputs: int = template.out_features if self.linear else template.out_channels
+        self.fan_in: int = self.inputs // self.groups * (1 if self.linear else math.prod(template.kernel_size))
+
+    def __call__(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        if self.linear:
+            return F.linear(x, weight, bias)
+        if self.transposed is None:
+            return self.template._conv_forward(x, weight, bias)
+        t = self.template
+        return self.transposed(x, weight, bias, t.stride, t.padding, t.output_padding, t.groups, t.dilation)
+
+    def each(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+        """One set of weights a member: x `[1 or M, B, …]`, weight `[M, …]`, bias `[M, C]` → `[M, B, …]`.
+
+        A batch that the members share is one wide layer.
+        """
+        count = weight.shape[0]
+        shared = x.shape[0] == 1
+        if self.linear and not shared:
+            flat = x.flatten(1, -2)
+            y = flat @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), flat, weight.mT)
+            return y.unflatten(1, x.shape[1:-1])
+        if shared and self.groups == 1 and self.transposed is None:
+            wide = self(x[0], weight.flatten(0, 1), None if bias is None else bias.flatten())
+            axis = wide.dim() - 1 if self.linear else 1
+            return wide.unflatten(axis, (count, -1)).movedim(axis, 0)
+        parts = [self(x[0 if shared else m], weight[m], None if bias is None else bias[m]) for m in range(count)]
+        return torch.stack(parts)
+
+    def along(self, vectors: Tensor, y: Tensor) -> Tensor:
+        """Vectors `[M, C]` shaped to act on the channels of `[M, B, …]`: the last axis of a linear layer, else the third."""
+        shape = [1] * y.dim()
+        shape[0], shape[-1 if self.linear else 2] = vectors.shape
+        return vectors.view(shape)
+
+    def scaled(self, weight: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor:
+        """The weight with its input channels times `inputs` `[I]` and its output channels times `outputs` `[O]`."""
+        tail = (1,) * (weight.dim() - 2)
+        if self.transposed is not None:  # [I, O/g, …]
+            rows = inputs.view(-1, 1, *tail)
+            columns = outputs.view(self.groups, -1).repeat_interleave(self.inputs // self.groups, 0)
+        else:  # [O, I/g, …]
+            rows = outputs.view(-1, 1, *tail)
+            columns = inputs.view(self.groups, -1).repeat_interleave(self.outputs // self.groups, 0)
+        return weight * rows * columns.view(*columns.shape, *tail)
+
+    def plain(self, weight: Tensor, bias: Tensor | None = None) -> nn.Module:
+        """An ordinary layer with these weights."""
+        layer = copy.deepcopy(self.template)
+        layer.weight = nn.Parameter(weight.detach().clone())
+        layer.bias = None if bias is None else nn.Parameter(bias.detach().clone())
+        return layer
+
+
+def _transposed(layer: nn.Module) -> Any:
+    """The functional form of a transposed convolution, else None."""
+    return next((function for kind, function in _TRANSPOSED.items() if isinstance(layer, kind)), None)

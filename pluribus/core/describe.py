@@ -1,0 +1,135 @@
+"""What an ensemble is, in numbers and in words."""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from . import trees
+from .errors import Unsupported
+
+if TYPE_CHECKING:
+    from .ensemble import Ensemble
+
+
+@dataclass(frozen=True)
+class Change:
+    """A layer that was replaced."""
+
+    name: str
+    before: str
+    after: nn.Module
+
+
+@dataclass(frozen=True)
+class Description:
+    """The answer of `describe()`: print it, or read its fields.
+
+    Parameters and FLOPs stand beside those of the network that was converted. "Deployed" is what `fold()` gives.
+    FLOPs are of one forward pass over one row in evaluation mode; None where no input is known.
+    """
+
+    spec: str
+    members: int
+    changed: dict[str, str]
+    left: dict[str, str]
+    branch: str
+    parameters: int
+    deployed_parameters: int
+    base_parameters: int
+    flops: int | None
+    deployed_flops: int | None
+    base_flops: int | None
+    keeps: str
+    notes: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [self.spec, f"  members     {self.members} in evaluation; {self.branch}"]
+        lines.append(f"  parameters  {_ratio(self.parameters, self.base_parameters)} of the network's {self.base_parameters:,}")
+        if self.deployed_parameters != self.parameters:
+            lines.append(f"    folded    {_ratio(self.deployed_parameters, self.base_parameters)}")
+        if self.flops is not None and self.base_flops:
+            lines.append(f"  FLOPs       {_ratio(self.flops, self.base_flops)} of the network's {self.base_flops:,}")
+            if self.deployed_flops is not None and self.deployed_flops != self.flops:
+                lines.append(f"    folded    {_ratio(self.deployed_flops, self.base_flops)}")
+        else:
+            lines.append("  FLOPs       known once it has seen an input: describe(example), or one forward pass")
+        lines.append(f"  keeps       {self.keeps}")
+        lines.append(f"  changed     {len(self.changed)} module{'s' * (len(self.changed) != 1)}")
+        lines += [f"    {name or '(the network itself)'}: {what}" for name, what in self.changed.items()]
+        if self.left:
+            lines.append(f"  left        {len(self.left)}")
+            lines += [f"    {name}: {why}" for name, why in self.left.items()]
+        lines += [f"  note        {note}" for note in self.notes]
+        return "\n".join(lines)
+
+
+KEPT = {
+    "predictions": "the network's predictions, exactly",
+    "member 0": "the network's predictions, exactly, in member 0; the others start anew",
+    "weights": "the network's weights; members scatter about its predictions",
+    "other layers": "the weights of the layers it did not change",
+}
+
+
+def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description:
+    if example is not None and ensemble.branch is None:
+        ensemble.prepare(example)
+    row = None if example is None else trees.batched(lambda leaf: leaf[:1], example)
+    try:
+        deployed: nn.Module | None = ensemble.fold()
+    except Unsupported:
+        deployed = None
+    own = parameters(ensemble)
+    flops = None if row is None else count_flops(ensemble, (row,))
+    members = ensemble.samples if ensemble.sampled else ensemble.members
+    return Description(
+        spec=str(ensemble.spec),
+        members=members,
+        changed={change.name: f"{_short(change.before)} -> {type(change.after).__name__}" for change in ensemble.changes},
+        left=dict(ensemble.left),
+        branch=str(ensemble.branch or "where they part is found in the first pass"),
+        parameters=own,
+        deployed_parameters=own if deployed is None else parameters(deployed),
+        base_parameters=parameters(base),
+        flops=flops,
+        deployed_flops=flops if deployed is None or row is None else count_flops(deployed, row),
+        base_flops=None if row is None else count_flops(base, trees.apply(lambda leaf: leaf.to("meta"), row)),
+        keeps=KEPT[ensemble.spec.keeps],
+        notes=list(ensemble.notes),
+    )
+
+
+def parameters(module: nn.Module) -> int:
+    """Distinct parameters; a tied one counts once."""
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+@torch.no_grad()
+def count_flops(module: nn.Module, batch: Any) -> int | None:
+    """By torch's own counter; None if the network cannot be run for the count (on the meta device, say)."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # the counter does not know the fused transformer kernels
+    try:
+        with FlopCounterMode(display=False) as counter, torch.random.fork_rng(devices=[]):
+            trees.call(module, batch)
+        return counter.get_total_flops()
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        return None
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
+        for part, mode in modes.items():
+            part.training = mode
+
+
+def _ratio(value: int, base: int) -> str:
+    return f"{value:,} = {value / base:.2f}x" if base else f"{value:,}"
+
+
+def _short(text: str) -> str:
+    first, *rest = text.splitlines()
+    return first + " … )" if rest else first

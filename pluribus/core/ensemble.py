@@ -1,0 +1,281 @@
+"""The one contract. Nothing outside `methods/` ever asks which method it holds.
+
+Letters mean one thing everywhere: M members (or samples), B batch, C classes or outputs.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from . import branching, trees
+from .affine import skeleton
+from .branching import Branch
+from .describe import Change, Description, describe
+from .errors import ConversionError, Unsupported
+from .members import Converted, Members
+from .plain import Stack
+from .predictive import Predictive
+from .spec import Spec
+from .surgery import Subject, copied
+
+Criterion = Callable[[Tensor, Tensor], Tensor]
+
+
+class Views(NamedTuple):
+    """A batch dealt to the members: every tensor is `[M, B, …]`."""
+
+    batch: Any
+
+
+class Ensemble(nn.Module):
+    """A network that answers like many.
+
+    `net` is the converted copy, `spec` what it was made by, `state` what its member layers are told in a forward pass.
+    """
+
+    reduction = "sum"
+    """How the members' losses become one: "sum" trains each as it would be trained alone, "mean" as one batch."""
+    penalised = False
+    """Whether `penalty()` is more than zero, so that `loss` needs the size of the training set."""
+    sampled = False
+    """Whether members are draws: one in training, `samples` in evaluation."""
+
+    def __init__(
+        self,
+        subject: Subject,
+        spec: Spec,
+        state: Members,
+        replaced: Mapping[str, nn.Module],
+        net: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.spec = spec
+        self.state = state
+        self.task = subject.task
+        self.output = subject.output
+        self.samples: int = getattr(spec, "samples", 1)
+        self.branch: Branch | None = None
+        self.example: Any = None
+        if net is None:
+            net = copied(subject.net, {id(subject.modules[name]): layer for name, layer in replaced.items()})
+        self.net = net
+        self.changes = [Change(name, str(subject.modules[name]), layer) for name, layer in replaced.items()]
+        self.left = dict(subject.left)
+        self.order = subject.ran
+        self.notes: list[str] = []
+        self._base = (skeleton(subject.net),)  # in a tuple, so that it is not one of our modules
+        self.train(subject.net.training)
+
+    # --- answering ------------------------------------------------------------------------------------------------
+
+    @property
+    def members(self) -> int:
+        """M, the first axis of the next answer."""
+        if self.sampled:
+            return 1 if self.training else self.samples
+        return self.state.count
+
+    def forward(self, x: Any) -> Tensor:
+        """A batch `[B, …]`, or dealt views, → `[M, B, C]`."""
+        if self.branch is None:
+            self.prepare(x)
+        self.state.count = self.members
+        if isinstance(x, Views):
+            return self.dealt(x.batch)
+        if self.branch.kind == "loop":  # type: ignore[union-attr]
+            return torch.stack([self.alone(x, index) for index in range(self.state.count)])
+        return self.together(x)
+
+    def together(self, x: Any) -> Tensor:
+        """All members in one pass."""
+        entering = trees.repeated(x, self.state.count) if self.branch.kind == "input" else x  # type: ignore[union-attr]
+        return self.opened(trees.call(self.net, entering), trees.rows(x))
+
+    def dealt(self, views: Any) -> Tensor:
+        """All members in one pass, each with rows of its own: `[M, B, …]` → `[M, B, C]`."""
+        if self.branch.kind == "loop":  # type: ignore[union-attr]
+            parts = [trees.apply(lambda leaf, m=index: leaf[m], views) for index in range(self.state.count)]
+            return torch.stack([self.alone(part, index) for index, part in enumerate(parts)])
+        self.state.dealt = True
+        try:
+            return self.opened(
+                trees.call(self.net, trees.apply(lambda leaf: leaf.flatten(0, 1), views)),
+                next(trees.leaves(views)).shape[1],
+            )
+        finally:
+            self.state.dealt = False
+
+    def alone(self, x: Any, index: int) -> Tensor:
+        """One member in a pass of its own: `[B, C]`."""
+        self.state.only = index
+        try:
+            return self.meant(trees.call(self.net, x))
+        finally:
+            self.state.only = None
+
+    def opened(self, answer: Any, size: int) -> Tensor:
+        """`[M·B, …]` → `[M, B, …]`."""
+        answer, count = self.meant(answer), self.state.count
+        if answer.dim() == 0 or answer.shape[0] != count * size:
+            raise ConversionError(
+                f"the network must return one row for each of its {count * size} inputs, got {list(answer.shape)}: "
+                "the batch has to be the first axis of what goes in and of what comes out"
+            )
+        return answer.unflatten(0, (count, size))
+
+    def meant(self, answer: Any) -> Tensor:
+        """The output that is meant, of a network that returns several."""
+        key = self.output
+        if isinstance(answer, Tensor) and key is None:
+            return answer
+        names = list(answer) if isinstance(answer, dict) else list(range(len(answer))) if hasattr(answer, "__len__") else []
+        if key is None:
+            raise ConversionError(
+                f"the network returns a {type(answer).__name__} with {', '.join(map(repr, names))}: say which output is "
+                f"meant, as in pluribus.ensemble(net, spec, output={names[0] if names else 0!r})"
+            )
+        try:
+            return answer[key]
+        except (KeyError, IndexError, TypeError) as error:
+            raise ConversionError(f"the network returns no output {key!r}; it has {names}") from error
+
+    @torch.compiler.disable
+    def prepare(self, x: Any) -> None:
+        """Find out where members part (see `branching`). The first forward pass does it by itself."""
+        if isinstance(x, Views):
+            x = trees.apply(lambda leaf: leaf[0], x.batch)
+        self.example = trees.apply(lambda leaf: leaf[:1].detach().clone(), x)
+        try:
+            self.branch = branching.find(self, x)
+        except Exception as error:
+            error.add_note(
+                "This came from the first, small pass through the converted network. If the network reads a layer's "
+                "weight directly, leave that layer out with exclude=."
+            )
+            raise
+
+    def check_order(self, order: list[str]) -> None:
+        """A method that depends on the order in which modules run says here whether it is the right one."""
+
+    @property
+    def probed(self) -> int:
+        """How many members the search for the branch runs: draws are all alike, so two of them are enough."""
+        return 2 if self.sampled else self.state.count
+
+    @torch.no_grad()
+    def predict(self, x: Any, batch_size: int | None = None) -> Predictive:
+        """Answer in evaluation mode, without gradients, in parts, so that memory does not grow with M or B."""
+        modes = {module: module.training for module in self.modules()}
+        self.eval()
+        try:
+            total = trees.rows(x)
+            size = batch_size or max(1, 4096 // self.members)
+            outputs = [self(trees.part(x, start, size)) for start in range(0, max(total, 1), size)]
+        finally:
+            for module, mode in modes.items():
+                module.training = mode
+        return Predictive(torch.cat(outputs, dim=1), self.task)
+
+    # --- training -------------------------------------------------------------------------------------------------
+
+    def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
+        """How a training batch reaches the members → views, targets `[M, B, …]`. Here all members share it."""
+        return x, y.expand(self.members, *y.shape)
+
+    def loss(self, x: Any, y: Tensor, criterion: Criterion | None = None, examples: int | None = None) -> Tensor:
+        """The scalar to minimise: deal, forward, each member's criterion, plus `penalty() / examples`.
+
+        Under DistributedDataParallel the wrapped module must do the forward pass:
+
+            views, targets = ensemble.deal(x, y)
+            loss = ensemble.objective(parallel(views), targets)
+        """
+        views, targets = self.deal(x, y)
+        return self.objective(self(views), targets, criterion, examples)
+
+    def objective(
+        self, outputs: Tensor, targets: Tensor, criterion: Criterion | None = None, examples: int | None = None
+    ) -> Tensor:
+        """The loss of outputs `[M, B, C]` against targets `[M, B, …]`."""
+        criterion = criterion or self.criterion
+        losses = [criterion(output, target) for output, target in zip(outputs, targets, strict=True)]
+        total = torch.stack(losses).sum()
+        if self.reduction == "mean":
+            total = total / len(losses)
+        if not self.penalised:
+            return total
+        if examples is None or examples < 1:
+            raise ValueError(
+                f"{type(self.spec).__name__} weighs its penalty against the data: pass examples=, the number of training "
+                "examples, as in ensemble.loss(x, y, examples=len(dataset))"
+            )
+        return total + self.penalty() / examples
+
+    def criterion(self, output: Tensor, target: Tensor) -> Tensor:
+        """Cross-entropy, or the mean squared error of a regression."""
+        if self.task == "regression":
+            if output.shape != target.shape:
+                target = target.view_as(output)  # [B] against [B, 1] would broadcast to [B, B]
+            return F.mse_loss(output, target.to(output.dtype))
+        if output.shape[1] == 1:
+            return F.binary_cross_entropy_with_logits(output, target.view_as(output).to(output.dtype))
+        return F.cross_entropy(output, target)
+
+    def penalty(self) -> Tensor:
+        """A scalar that does not depend on data: the KL of variational layers, else 0."""
+        return torch.zeros((), device=next(self.parameters()).device)
+
+    def param_groups(self) -> list[dict[str, Any]]:
+        """Groups for the optimiser: what it may decay, and what it must not (factors, coefficients, rates)."""
+        spared = {
+            id(getattr(module, name)) for module in self.modules() if isinstance(module, Converted) for name in module.undecayed
+        }
+        decayed = [p for p in self.parameters() if p.requires_grad and id(p) not in spared]
+        rest = [p for p in self.parameters() if p.requires_grad and id(p) in spared]
+        return [{"params": decayed}] + ([{"params": rest, "weight_decay": 0.0}] if rest else [])
+
+    # --- becoming plain again -------------------------------------------------------------------------------------
+
+    def member(self, index: int) -> nn.Module:
+        """Member `index` as a plain module `[B, …]` → what the network returned before conversion."""
+        count = 1 if self.sampled else self.state.count
+        if not 0 <= index < count:
+            raise IndexError(f"there are members 0 to {count - 1}, got {index}")
+        return self.plain(lambda layer: layer.plain(index))
+
+    def fold(self) -> nn.Module:
+        """The cheapest plain module with the same predictions: `[B, C]` for one member, else `[M, B, C]`."""
+        if self.state.count == 1:
+            return self.member(0)
+        return Stack([self.member(index) for index in range(self.state.count)], self.output)
+
+    def plain(self, form: Callable[[Converted], nn.Module]) -> nn.Module:
+        """A copy of the network with every converted layer in another form."""
+        layers = [module for module in self.net.modules() if isinstance(module, Converted)]
+        plain = copied(self.net, {id(layer): form(layer) for layer in layers})
+        for module in plain.modules():
+            branching.unhook(module)
+        return plain.train(self.training)
+
+    def unsupported(self, what: str, reason: str) -> Unsupported:
+        return Unsupported(f"{type(self.spec).__name__} has no {what}: {reason}")
+
+    # --- telling --------------------------------------------------------------------------------------------------
+
+    def describe(self, example: Any = None) -> Description:
+        """What was changed, what was left and why, where members part, parameters and FLOPs.
+
+        FLOPs need an input: `example`, or any batch that the ensemble has seen.
+        """
+        return describe(self, self.base, self.example if example is None else example)
+
+    @property
+    def base(self) -> nn.Module:
+        """The network as it was, without its numbers (on the meta device)."""
+        return self._base[0]
+
+    def extra_repr(self) -> str:
+        return f"{self.spec}, task={self.task!r}"

@@ -1,0 +1,17 @@
+"""What can go wrong, by name. Every message says what must hold, what came, and what to do."""
+
+
+class PluribusError(Exception):
+    """The root of every error that pluribus raises on purpose."""
+
+
+class ConversionError(PluribusError, ValueError):
+    """The network cannot be converted as asked."""
+
+
+class Unsupported(PluribusError):
+    """The method has no such form; the message gives the reason."""
+
+
+class FileError(PluribusError, ValueError):
+    """A file is not what it should be."""

@@ -1,0 +1,137 @@
+"""How M members travel through one network.
+
+A batch is either *shared*, `[B, …]`, the same rows for every member, or *branched*, `[M·B, …]`, member-major: first all
+rows of member 0, then all of member 1. Layers that do not differ between members see a longer batch and notice nothing. A
+`MemberLayer` opens the first axis again, answers for every member, and closes it.
+
+One `Members` object is shared by an ensemble and its layers. It is set before a forward pass and constant during it.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from . import trees
+
+
+class Members:
+    """What a forward pass tells the member layers."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count  # M
+        self.only: int | None = None  # run this member alone, on a plain batch
+        self.dealt = False  # the batch enters the network branched: each member has rows of its own
+        self.probe: Probe | None = None
+
+
+class Probe:
+    """Repeatable noise, so that two ways to run the same network can be compared number by number.
+
+    The n-th draw of a pass is the same tensor in every pass, whether all members run together or one alone.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.draws = 0
+
+    def restart(self) -> None:
+        self.draws = 0
+
+    def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], only: int | None) -> Tensor:
+        generator = torch.Generator().manual_seed(self.draws)
+        self.draws += 1
+        noise = sample((self.count, *shape), generator=generator)
+        return noise if only is None else noise[only : only + 1]
+
+
+class Converted(nn.Module):
+    """A layer that surgery put into a network."""
+
+    undecayed: tuple[str, ...] = ()
+    """Names of own parameters that weight decay must leave alone."""
+
+    def plain(self, index: int) -> nn.Module:
+        """What member `index` has here, as a plain module; `Unsupported` where there is no such thing."""
+        raise TypeError(f"{type(self).__name__} must define plain")
+
+
+class MemberLayer(Converted):
+    """A layer in which members differ. Subclasses write `respond` and `plain`."""
+
+    def __init__(self, members: Members) -> None:
+        super().__init__()
+        self.members = members
+        self.branches = False  # the shared batch ends here: late branching sets it on one layer
+
+    def respond(self, x: Tensor) -> Tensor:
+        """`[1 or M, B, …]` → `[M, B, …]`; a single row of members is a batch that all of them share."""
+        raise TypeError(f"{type(self).__name__} must define respond")
+
+    def forward(self, x: Tensor) -> Tensor:
+        together = self.members.only is not None or self.shares
+        opened = x.unsqueeze(0) if together else x.unflatten(0, (self.members.count, -1))
+        return self.marked(self.respond(opened)).flatten(0, 1)
+
+    @property
+    def shares(self) -> bool:
+        """Whether the batch that arrives is shared by the members."""
+        return self.branches and not self.members.dealt
+
+    def pick(self, stacked: Tensor) -> Tensor:
+        """Of something kept per member, `[M, …]`, what this pass needs: all of it, or the only member's row."""
+        only = self.members.only
+        return stacked if only is None else stacked[only : only + 1]
+
+    def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], like: Tensor) -> Tensor:
+        """Noise for every member that runs, `[M, *shape]`: `sample` is `torch.randn` or `torch.rand`.
+
+        Half precisions are drawn in single: eight bits of a uniform number would round every rate to 1/256.
+        """
+        members = self.members
+        if members.probe is not None:
+            return members.probe.draw(sample, shape, members.only).to(like.device)
+        count = members.count if members.only is None else 1
+        dtype = like.dtype if like.dtype == torch.double else torch.float
+        return sample((count, *shape), dtype=dtype, device=like.device)
+
+    def marked(self, y: Tensor) -> Tensor:
+        """During a probe, `[M, B, …]` with every member's answer distorted in its own way.
+
+        Members that are (still) alike would hide a mistaken axis; these cannot.
+        """
+        if self.members.probe is None or not y.is_floating_point():
+            return y
+        return y * (1 + 0.3 * self.draw(torch.randn, y.shape[1:], y)).to(y.dtype)
+
+
+class PerMember(MemberLayer):
+    """M modules of the same kind, one a member. They may take and return several tensors.
+
+    >>> layer = PerMember([nn.Linear(3, 2) for _ in range(4)], Members(4))
+    >>> layer(torch.randn(4 * 5, 3)).shape
+    torch.Size([20, 2])
+    """
+
+    def __init__(self, copies: Sequence[nn.Module], members: Members) -> None:
+        super().__init__(members)
+        self.copies = nn.ModuleList(copies)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        members = self.members
+        if members.only is not None:
+            answers = [self.copies[members.only](*args, **kwargs)]
+        elif self.shares:
+            answers = [copy(*args, **kwargs) for copy in self.copies]
+        else:
+            answers = []
+            for index, copy in enumerate(self.copies):
+                own_args, own_kwargs = trees.chunk((args, kwargs), index, members.count)
+                answers.append(copy(*own_args, **own_kwargs))
+        if members.probe is None:
+            return trees.concatenated(answers)
+        return trees.apply(lambda *ys: self.marked(torch.stack(ys)).flatten(0, 1), *answers)
+
+    def plain(self, index: int) -> nn.Module:
+        return self.copies[index]

@@ -1,0 +1,158 @@
+"""Ensembles on disk: one safetensors file that holds weights and spec, and a JSON file beside it for people.
+
+The safetensors file is complete in itself, so that a save is one atomic rename. `load` builds the ensemble from the network
+and the spec, and then fills in the weights. Nothing is unpickled, and nothing named in a file is imported.
+"""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .ensemble import Ensemble
+from .errors import FileError
+from .spec import Spec
+from .surgery import Subject, signature
+
+FORMAT = "pluribus-1"
+
+
+def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
+    """Write `path` (the suffix .safetensors is added if missing) and a readable .json beside it."""
+    if not isinstance(ensemble, Ensemble):
+        raise TypeError(f"save takes an ensemble, got {type(ensemble).__name__}: make one with pluribus.ensemble(net, spec)")
+    dump = _safetensors().torch.save
+    target = _named(path)
+    tensors, aliases = _distinct(ensemble.state_dict())
+    about = {
+        "format": FORMAT,
+        "spec": ensemble.spec.to_json(),
+        "task": ensemble.task,
+        "output": ensemble.output,
+        "order": ensemble.order,
+        "aliases": aliases,
+        "network": signature(ensemble.base),
+    }
+    _write(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
+    readable = {key: value for key, value in about.items() if key != "aliases"}
+    shapes = {name: f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)}" for name, t in tensors.items()}
+    _write(target.with_suffix(".json"), (json.dumps(readable | {"tensors": shapes}, indent=2) + "\n").encode())
+    return target
+
+
+def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
+    """The ensemble in `path`, made from `net`: the same network as when it was saved, with any weights."""
+    target = _named(path)
+    about, tensors = _read(target)
+    _check_network(target, about["network"], signature(net))
+    spec = Spec.from_json(about["spec"])
+    devices = {parameter.device for parameter in net.parameters()}
+    with torch.random.fork_rng(devices=[d for d in devices if d.type == "cuda"]):  # the draws are overwritten: use up none
+        made = spec.convert(Subject(net, None, about["task"], about["output"], about["order"]))
+    own = made.state_dict()
+    tensors |= {alias: tensors[name] for alias, name in about["aliases"].items() if name in tensors}
+    for name in sorted(set(own) ^ set(tensors)):
+        where = "is missing from the file" if name in own else "has no place in the ensemble"
+        raise FileError(f"{target} does not fit this network: {name} {where}")
+    for name, tensor in own.items():
+        if tensor.shape != tensors[name].shape:
+            raise FileError(
+                f"{target} does not fit this network: {name} is {list(tensors[name].shape)} in the file, "
+                f"{list(tensor.shape)} here"
+            )
+    dtypes = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
+    if len(dtypes) == 1:
+        made.to(dtypes.pop())
+    made.load_state_dict(tensors)
+    return made
+
+
+def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    safetensors = _safetensors()
+    if not target.exists():
+        raise FileError(f"there is no file {target}")
+    if not target.is_file():
+        raise FileError(f"{target} is a folder: name the .safetensors file")
+    try:
+        with safetensors.safe_open(target, framework="pt") as opened:
+            metadata = opened.metadata() or {}
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+    except (safetensors.SafetensorError, OSError, ValueError) as error:
+        raise FileError(f"{target} is damaged, or no safetensors file: {error}") from error
+    if "pluribus" not in metadata:
+        raise FileError(f"{target} is a safetensors file, but not of an ensemble: pluribus.save writes those")
+    try:
+        about = json.loads(metadata["pluribus"])
+        if about["format"] != FORMAT:
+            raise FileError(f"{target} has the format {about['format']!r}; this version of pluribus reads {FORMAT!r}")
+        missing = {"spec", "task", "output", "order", "aliases", "network"} - set(about)
+    except (json.JSONDecodeError, TypeError, KeyError) as error:
+        raise FileError(f"{target} is damaged: its description cannot be read") from error
+    if missing:
+        raise FileError(f"{target} is damaged: its description lacks {', '.join(sorted(missing))}")
+    return about, tensors
+
+
+def _check_network(target: Path, saved: list[str], here: list[str]) -> None:
+    for before, now in zip(saved, here, strict=False):
+        if before != now:
+            raise FileError(f"{target} was saved from another network: it had\n  {before}\nand this one has\n  {now}")
+    if len(saved) != len(here):
+        raise FileError(f"{target} was saved from another network: it had {len(saved)} modules, this one has {len(here)}")
+
+
+def _distinct(state: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Every tensor once, and for tied ones under which name to find them."""
+    first: dict[tuple[Any, ...], str] = {}
+    tensors, aliases = {}, {}
+    for name, tensor in state.items():
+        key = (tensor.device, tensor.data_ptr(), tensor.shape, tensor.stride())
+        if tensor.numel() and key in first:
+            aliases[name] = first[key]
+        else:
+            first[key] = name
+            tensors[name] = tensor.detach().cpu().contiguous()
+    return tensors, aliases
+
+
+def _named(path: str | os.PathLike[str]) -> Path:
+    target = Path(path)
+    return target if target.suffix == ".safetensors" else target.with_name(target.name + ".safetensors")
+
+
+def _write(target: Path, data: bytes) -> None:
+    """All of it, or nothing: a reader never sees half a file."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise FileError(f"cannot write {target}: {error.strerror}") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, target)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise FileError(f"cannot write {target}: {error.strerror}") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _safetensors() -> Any:
+    """The library, or a sentence that says how to get it. `import pluribus` does without."""
+    try:
+        import safetensors
+        import safetensors.torch
+    except ImportError as error:
+        raise ImportError("saving and loading need safetensors: pip install safetensors") from error
+    return safetensors

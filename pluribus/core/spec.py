@@ -1,0 +1,86 @@
+"""A spec: a few frozen options that say which ensemble to make. Small enough to print, compare, hash and store as JSON."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from .errors import FileError
+from .surgery import Subject, type_pattern
+
+if TYPE_CHECKING:
+    from .ensemble import Ensemble
+
+Keeps = Literal["predictions", "member 0", "weights", "other layers"]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What the spec of every method has."""
+
+    name: ClassVar[str]
+    keeps: ClassVar[Keeps]
+    """What of a trained network survives conversion: its predictions exactly; those of member 0; its weights, about which
+    draws scatter; or only the weights of the layers that were not replaced."""
+
+    registry: ClassVar[dict[str, type["Spec"]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Spec.registry[cls.name] = cls
+
+    def convert(self, subject: Subject) -> "Ensemble":
+        """The ensemble. The subject is the caller's own network: read it, copy it, never change it."""
+        raise TypeError(f"{type(self).__name__} must define convert")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"method": self.name} | {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+
+    @staticmethod
+    def from_json(data: Any) -> "Spec":
+        if not isinstance(data, Mapping) or data.get("method") not in Spec.registry:
+            known = ", ".join(sorted(Spec.registry))
+            method = data.get("method") if isinstance(data, Mapping) else data
+            raise FileError(f"unknown method {method!r}: this version of pluribus knows {known}")
+        cls = Spec.registry[data["method"]]
+        options = {key: _restored(value) for key, value in data.items() if key != "method"}
+        unknown = set(options) - {field.name for field in fields(cls)}
+        if unknown:
+            raise FileError(f"{cls.name} has no option {', '.join(sorted(unknown))}: it was written by another version")
+        try:
+            return cls(**options)
+        except (TypeError, ValueError) as error:
+            raise FileError(f"these are no options of {cls.name}: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Spec):
+        return value.to_json()
+    if isinstance(value, type):
+        return type_pattern(value)
+    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+
+def _restored(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return Spec.from_json(value)
+    return tuple(_restored(item) for item in value) if isinstance(value, list) else value
+
+
+def require_count(argument: str, value: int, least: int, why: str) -> None:
+    """A whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{argument} must be a whole number, got {value!r}")
+    if value < least:
+        raise ValueError(f"{argument} must be at least {least}, got {value}: {why}")
+
+
+def require_choice(argument: str, value: object, choices: Sequence[object]) -> None:
+    if value not in choices:
+        raise ValueError(f"{argument} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def require_share(argument: str, value: float, *, below_one: bool = False) -> None:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{argument} must be a number, got {value!r}")
+    if not 0 <= value <= 1 or (below_one and value == 1):
+        raise ValueError(f"{argument} must be from 0 to {'just below ' if below_one else ''}1, got {value}")

@@ -1,0 +1,237 @@
+"""Layer surgery: choose layers of a network, and copy the network with others in their place.
+
+The copy is one `copy.deepcopy` whose memo already knows the new layers. So nested modules, modules used twice, and modules
+kept in plain Python lists are all reached, shared ones stay shared, and the caller's network is only read.
+"""
+
+import copy
+import difflib
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import torch.nn.functional as F
+from torch import nn
+from torch.nn.utils import parametrize
+
+from . import trees
+from .affine import skeleton
+from .branching import calls, quiet
+from .errors import ConversionError
+from .predictive import Task
+
+Pattern = str | type[nn.Module]
+Patterns = Pattern | Sequence[Pattern] | None
+
+
+class Subject:
+    """The caller's network, to be read and copied."""
+
+    def __init__(
+        self,
+        net: nn.Module,
+        example: Any = None,
+        task: Task = "classification",
+        output: int | str | None = None,
+        order: list[str] | None = None,
+    ) -> None:
+        for name, parameter in net.named_parameters():
+            if isinstance(parameter, nn.UninitializedParameter):
+                raise ConversionError(f"{name} has no shape yet: run the network once on a batch before converting it")
+        self.net = net
+        self.example = example
+        self.task: Task = task
+        self.output = output
+        self.modules = dict(net.named_modules())
+        self.left: dict[str, str] = {}  # layer -> why it was left as it is
+        self.ran = order  # module names as they run on the example, once that is known
+
+    def order(self) -> list[str]:
+        """Module names in the order in which they run on the example; without one, as they were registered."""
+        if self.ran is None and self.example is not None:
+            trial = copied(self.net, {})
+            with quiet(trial):
+                self.ran = list(dict.fromkeys(calls(trial, lambda: trees.call(trial, self.example))))
+        return [name for name in self.modules if name] if self.ran is None else self.ran
+
+    def layers(self, types: tuple[type[nn.Module], ...]) -> dict[str, nn.Module]:
+        """The layers of these types that can be replaced, in order; the reasons for the others go to `left`."""
+        found = {}
+        names = self.order() or list(self.modules)  # a network that is itself one layer has only the name ""
+        for name in names:
+            module = self.modules[name]
+            if isinstance(module, nn.MultiheadAttention):
+                self.left[name] = "nn.MultiheadAttention reads its projections' weights directly: left whole"
+            if not isinstance(module, types):
+                continue
+            reason = self._obstacle(name, module, types)
+            if reason:
+                self.left[name] = reason
+            else:
+                found[name] = module
+        for name in [n for n in self.left if self._within_attention(n)]:
+            del self.left[name]  # said once, for the attention module
+        return found
+
+    def select(
+        self,
+        types: tuple[type[nn.Module], ...],
+        include: Patterns = None,
+        exclude: Patterns = None,
+        default: Callable[[dict[str, nn.Module]], Iterable[str]] | None = None,
+    ) -> dict[str, nn.Module]:
+        """The layers to convert. Without `include`, those that `default` picks, or all."""
+        candidates = self.layers(types)
+        kinds = ", ".join(t.__name__ for t in types)
+        if not candidates:
+            raise ConversionError(
+                f"nothing to convert: {type(self.net).__name__} has no layer of the types {kinds} that can be replaced"
+                + "".join(f"\n  {name}: {reason}" for name, reason in self.left.items())
+            )
+        if include is None:
+            chosen = list(default(candidates)) if default else list(candidates)
+        else:
+            chosen = self._matched(include, "include", candidates)
+        if exclude is not None:
+            out = set(self._matched(exclude, "exclude", candidates))
+            chosen = [name for name in chosen if name not in out]
+        if not chosen:
+            raise ConversionError(f"exclude= left nothing to convert. It could have been:\n{_listed(candidates)}")
+        return {name: candidates[name] for name in chosen}
+
+    def _matched(self, patterns: Patterns, argument: str, candidates: dict[str, nn.Module]) -> list[str]:
+        found: list[str] = []
+        for pattern in as_patterns(patterns):
+            hits = [name for name, module in candidates.items() if matches(pattern, name, module)]
+            if not hits:
+                for name, reason in self.left.items():
+                    if matches(pattern, name, self.modules[name]):
+                        raise ConversionError(f"{argument}={pattern!r} names {name}, which cannot be converted: {reason}")
+                close = difflib.get_close_matches(str(pattern), candidates, n=1)
+                hint = f" Did you mean {close[0]!r}?" if close else ""
+                raise ConversionError(
+                    f"{argument}={pattern!r} matched no layer.{hint} It could have matched:\n{_listed(candidates)}"
+                )
+            found += hits
+        return [name for name in candidates if name in set(found)]
+
+    def _obstacle(self, name: str, module: nn.Module, types: tuple[type[nn.Module], ...]) -> str:
+        if self._within_attention(name):
+            return "inside nn.MultiheadAttention"
+        if parametrize.is_parametrized(module):
+            return "its weight is computed by a parametrization: remove that first, or leave it"
+        if not any(type(module).forward is t.forward for t in types if isinstance(module, t)):
+            return f"{type(module).__name__} has a forward of its own"
+        for own, parameter in module.named_parameters(recurse=False):
+            other = next((o for o in self._owners(parameter) if self.modules[o] is not module), None)
+            if other is not None:
+                return f"its {own} is tied to {other}: a copy of its own would untie them"
+        return ""
+
+    def _owners(self, parameter: nn.Parameter) -> list[str]:
+        return [n for n, m in self.modules.items() if any(p is parameter for p in m._parameters.values())]
+
+    def _within_attention(self, name: str) -> bool:
+        return any(isinstance(self.modules[a], nn.MultiheadAttention) for a in ancestors(name))
+
+    def tied_across(self, inside: Iterable[str]) -> str | None:
+        """A sentence about a parameter that is used both inside and outside these modules, if there is one."""
+        inside = list(inside)
+        for name, module in self.modules.items():
+            if not any(_beneath(name, part) for part in inside):
+                continue
+            for own, parameter in module.named_parameters(recurse=False):
+                for other in self._owners(parameter):
+                    if not any(_beneath(other, part) for part in inside):
+                        return f"{name}.{own} is tied to {other}"
+        return None
+
+
+def copied(net: nn.Module, replacements: dict[int, nn.Module]) -> nn.Module:
+    """A deep copy of `net` in which the module with id `key` is `replacements[key]`, wherever it is used."""
+    memo: dict[int, Any] = dict(replacements)
+    try:
+        copy_ = copy.deepcopy(net, memo)
+    except RuntimeError as error:
+        raise ConversionError(
+            f"{type(net).__name__} cannot be copied ({error}): it keeps a tensor that is computed from its parameters; "
+            "detach it, or compute it in forward"
+        ) from error
+    settle_fast_path(copy_)
+    return copy_
+
+
+def settle_fast_path(net: nn.Module) -> None:
+    """Keep nn.TransformerEncoderLayer from its fused kernel where it would read a replaced child's weights past it.
+
+    The layer asks `activation_relu_or_gelu` first, before it touches any weight.
+    """
+    touched = False
+    for module in net.modules():
+        if isinstance(module, nn.TransformerEncoderLayer):
+            if _untouched(module):
+                gelu = module.activation is F.gelu or isinstance(module.activation, nn.GELU)
+                relu = module.activation is F.relu or isinstance(module.activation, nn.ReLU)
+                module.activation_relu_or_gelu = 1 if relu else 2 if gelu else 0
+            else:
+                module.activation_relu_or_gelu = 0
+                touched = True
+    for module in net.modules():
+        if isinstance(module, nn.TransformerEncoder) and touched:
+            module.enable_nested_tensor = module.use_nested_tensor = False
+
+
+def _untouched(layer: nn.TransformerEncoderLayer) -> bool:
+    kinds = {"linear1": nn.Linear, "linear2": nn.Linear, "norm1": nn.LayerNorm, "norm2": nn.LayerNorm}
+    kinds |= {"dropout": nn.Dropout, "dropout1": nn.Dropout, "dropout2": nn.Dropout}
+    return all(type(getattr(layer, name, None)) is kind for name, kind in kinds.items())
+
+
+def ancestors(name: str) -> list[str]:
+    """The modules around `name`, the innermost first; the network itself is not among them.
+
+    >>> ancestors("body.0.conv")
+    ['body.0', 'body']
+    """
+    parts = name.split(".")
+    return [".".join(parts[:n]) for n in range(len(parts) - 1, 0, -1)]
+
+
+def matches(pattern: Pattern, name: str, module: nn.Module) -> bool:
+    """Whether a name, a glob, a block's name or a layer type means this layer.
+
+    A type may be written `"type:torch.nn.modules.linear.Linear"`: that is how a saved spec keeps it.
+
+    >>> matches("body", "body.0.conv", nn.ReLU()), matches("*.conv", "body.0.conv", nn.ReLU())
+    (True, True)
+    >>> matches(nn.Linear, "fc", nn.Linear(2, 2)), matches("fc1", "fc", nn.Linear(2, 2))
+    (True, False)
+    """
+    if isinstance(pattern, type):
+        return isinstance(module, pattern)
+    if pattern.startswith("type:"):
+        return any(pattern == type_pattern(kind) for kind in type(module).__mro__)
+    return name == pattern or fnmatchcase(name, pattern) or _beneath(name, pattern)
+
+
+def type_pattern(kind: type) -> str:
+    return f"type:{kind.__module__}.{kind.__qualname__}"
+
+
+def as_patterns(patterns: Patterns) -> list[Pattern]:
+    if patterns is None:
+        return []
+    return [patterns] if isinstance(patterns, (str, type)) else list(patterns)
+
+
+def _beneath(name: str, block: str) -> bool:
+    return name == block or name.startswith(block + ".") or block == ""
+
+
+def _listed(candidates: dict[str, nn.Module]) -> str:
+    return "\n".join(f"  {name or '(the network itself)'}: {module}" for name, module in candidates.items())
+
+
+def signature(net: nn.Module) -> list[str]:
+    """The network in words, module by module: what `load` compares."""
+    return [f"{name or '.'}: {type(m).__name__}({m.extra_repr()})" for name, m in skeleton(net).named_modules()]

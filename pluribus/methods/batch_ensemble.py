@@ -1,0 +1,117 @@
+"""BatchEnsemble: one weight matrix, M members by rank-one factors.
+
+    W_m = W ∘ (s_m r_mᵀ),     y_m = ((x ∘ r_m) W) ∘ s_m + b_m
+
+A member costs two vectors and a bias a layer. All members run in one pass over a batch that holds them side by side.
+
+Training batches are tiled (every member sees every row; the loss is the mean over the tiled batch) or split (every member
+sees its own part; a batch that does not divide evenly starts again from its first rows).
+
+Members differ only in their factors, so equal factors on equal data would never part: `init="ones"`, which keeps a trained
+network's predictions exactly, is for split batches.
+
+Wen et al., "BatchEnsemble: An Alternative Approach to Efficient Ensemble and Lifelong Learning", ICLR 2020. Factors from
+N(1, ½²), no weight decay on them and shared BatchNorm are the settings of Havasi et al., ICLR 2021.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..core import trees
+from ..core.affine import AFFINE, Affine, parts
+from ..core.ensemble import Ensemble, Views
+from ..core.members import MemberLayer, Members, PerMember
+from ..core.spec import Keeps, Spec, require_choice, require_count
+from ..core.surgery import Patterns, Subject, copied
+
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
+
+
+@dataclass(frozen=True)
+class BatchEnsemble(Spec):
+    """Give every layer rank-one factors for each member.
+
+    `init` draws the factors: "normal" about one with standard deviation `spread`, "sign" at random from ±1, or "ones".
+    `batchnorm` is "shared" or each member's "own"; `batches` are "tile"d or "split".
+    """
+
+    name: ClassVar[str] = "batch-ensemble"
+    keeps: ClassVar[Keeps] = "weights"
+
+    members: int = 4
+    init: Literal["normal", "sign", "ones"] = "normal"
+    spread: float = 0.5
+    batchnorm: Literal["shared", "own"] = "shared"
+    batches: Literal["tile", "split"] = "tile"
+    include: Patterns = None
+    exclude: Patterns = None
+
+    def __post_init__(self) -> None:
+        require_count("members", self.members, 2, "one member is the base network")
+        require_choice("init", self.init, ("normal", "sign", "ones"))
+        require_choice("batchnorm", self.batchnorm, ("shared", "own"))
+        require_choice("batches", self.batches, ("tile", "split"))
+        if self.spread <= 0:
+            raise ValueError(f"spread must be positive, got {self.spread}: equal members never part")
+        if self.init == "ones" and self.batches == "tile":
+            raise ValueError('init="ones" with batches="tile" makes members that never part: use batches="split"')
+
+    def convert(self, subject: Subject) -> Ensemble:
+        members = Members(self.members)
+        layers = subject.select(AFFINE, self.include, self.exclude)
+        replaced: dict[str, nn.Module] = {name: RankOne(layer, members, self) for name, layer in layers.items()}
+        if self.batchnorm == "own":
+            for name, norm in subject.layers(BATCH_NORMS).items():
+                replaced[name] = PerMember([copied(norm, {}) for _ in range(self.members)], members)
+        return BatchEnsembleEnsemble(subject, self, members, replaced)
+
+
+class BatchEnsembleEnsemble(Ensemble):
+    reduction = "mean"
+
+    def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
+        assert isinstance(self.spec, BatchEnsemble)
+        if self.spec.batches == "tile":
+            return super().deal(x, y)
+        size, count = trees.rows(x), self.state.count
+        each = -(-size // count)
+        index = (torch.arange(each * count) % size).view(count, each)
+        return Views(trees.batched(lambda leaf: leaf[index.to(leaf.device)], x)), y[index.to(y.device)]
+
+
+class RankOne(MemberLayer):
+    """A shared `weight`; for each member factors `r` `[M, I]` and `s` `[M, O]`, and a `bias` `[M, O]` or None."""
+
+    undecayed = ("r", "s")
+
+    def __init__(self, layer: nn.Module, members: Members, spec: BatchEnsemble) -> None:
+        super().__init__(members)
+        self.affine = Affine(layer)
+        weight, bias = parts(layer)
+        self.weight = nn.Parameter(weight.detach().clone(), weight.requires_grad)
+        self.r = nn.Parameter(factors(weight, spec, self.affine.inputs))
+        self.s = nn.Parameter(factors(weight, spec, self.affine.outputs))
+        biases = None if bias is None else bias.detach().expand(spec.members, *bias.shape).clone()
+        self.bias = None if biases is None else nn.Parameter(biases, bias.requires_grad)  # type: ignore[union-attr]
+
+    def respond(self, x: Tensor) -> Tensor:
+        own = x * self.affine.along(self.pick(self.r), x)
+        y = self.affine(own.flatten(0, 1), self.weight).unflatten(0, own.shape[:2])
+        y = y * self.affine.along(self.pick(self.s), y)
+        return y if self.bias is None else y + self.affine.along(self.pick(self.bias), y)
+
+    def plain(self, index: int) -> nn.Module:
+        weight = self.affine.scaled(self.weight, self.r[index], self.s[index])
+        return self.affine.plain(weight, None if self.bias is None else self.bias[index])
+
+
+def factors(like: Tensor, spec: BatchEnsemble, size: int) -> Tensor:
+    """`[M, size]`"""
+    ones = torch.ones(spec.members, size, dtype=like.dtype, device=like.device)
+    if spec.init == "ones":
+        return ones
+    noise = torch.randn_like(ones)
+    return 1 + spec.spread * noise if spec.init == "normal" else torch.where(noise < 0, -ones, ones)

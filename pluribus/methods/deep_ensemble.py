@@ -1,0 +1,112 @@
+"""Deep ensembles: M networks, trained side by side; and ensembles of any other method.
+
+    p(y | x) = (1/M) Σ_m p_m(y | x)
+
+Member 0 keeps the weights of the network; the others are drawn anew. With `of`, every member is an ensemble of that
+spec, made from a network of its own: DeepEnsemble(5, of=Variance()) averages over 5 × 20 answers.
+
+Lakshminarayanan et al., "Simple and Scalable Predictive Uncertainty Estimation using Deep Ensembles", 2017.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ..core.branching import Branch
+from ..core.ensemble import Criterion, Ensemble, Views
+from ..core.fresh import redraw
+from ..core.members import Members
+from ..core.plain import Chain, Stack
+from ..core.spec import Keeps, Spec, require_count
+from ..core.surgery import Subject
+
+
+@dataclass(frozen=True)
+class DeepEnsemble(Spec):
+    """`members` networks, or ensembles `of` another spec."""
+
+    name: ClassVar[str] = "deep-ensemble"
+    keeps: ClassVar[Keeps] = "member 0"
+
+    members: int = 4
+    of: Spec | None = None
+
+    def __post_init__(self) -> None:
+        require_count("members", self.members, 2, "one member is the base network")
+        if self.of is not None and not isinstance(self.of, Spec):
+            raise TypeError(f"of must be a spec, such as Inner(copies=4), or None, got {self.of!r}")
+
+    def convert(self, subject: Subject) -> Ensemble:
+        parts = []
+        for index in range(self.members):
+            net = subject.net if index == 0 else redraw(copy.deepcopy(subject.net))
+            own = Subject(net, subject.example, subject.task, subject.output, subject.ran)
+            parts.append(Ensemble(own, self, Members(1), {}) if self.of is None else self.of.convert(own))
+        return Deep(subject, self, parts)
+
+
+class Deep(Ensemble):
+    """Ensembles side by side. Their answers follow one another on the member axis."""
+
+    def __init__(self, subject: Subject, spec: DeepEnsemble, parts: list[Ensemble]) -> None:
+        super().__init__(subject, spec, Members(len(parts)), {}, nn.ModuleList(parts))
+        self.changes, self.left, self.notes = parts[0].changes, parts[0].left, parts[0].notes
+        self.order = parts[0].order
+        self.penalised = parts[0].penalised
+        self.branch = Branch("apart")
+
+    @property
+    def members(self) -> int:
+        return sum(part.members for part in self.each())
+
+    def each(self) -> list[Ensemble]:
+        return [part for part in self.net.children() if isinstance(part, Ensemble)]
+
+    def forward(self, x: Any) -> Tensor:
+        if self.example is None:
+            self.prepare(x)
+        views = x.batch if isinstance(x, Views) else [x] * len(self.each())
+        return torch.cat([part(view) for part, view in zip(self.each(), views, strict=True)])
+
+    def prepare(self, x: Any) -> None:
+        views = x.batch if isinstance(x, Views) else [x] * len(self.each())
+        for part, view in zip(self.each(), views, strict=True):
+            if part.branch is None:
+                part.prepare(view)
+        self.example = self.each()[0].example
+
+    def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
+        """Every part deals for itself."""
+        views, targets = zip(*(part.deal(x, y) for part in self.each()), strict=True)
+        shared = all(view is x for view in views)
+        return x if shared else Views(views), torch.cat(targets)
+
+    def objective(
+        self, outputs: Tensor, targets: Tensor, criterion: Criterion | None = None, examples: int | None = None
+    ) -> Tensor:
+        """The sum of the parts' own losses: each trains as it would alone."""
+        sizes = [part.members for part in self.each()]
+        pieces = zip(self.each(), outputs.split(sizes), targets.split(sizes), strict=True)
+        return torch.stack([part.objective(out, target, criterion, examples) for part, out, target in pieces]).sum()
+
+    def penalty(self) -> Tensor:
+        return torch.stack([part.penalty() for part in self.each()]).sum()
+
+    def member(self, index: int) -> nn.Module:
+        left = index
+        for part in self.each():
+            count = part.state.count if not part.sampled else part.members
+            if 0 <= left < count:
+                return part.member(left)
+            left -= count
+        raise IndexError(f"there are members 0 to {self.members - 1}, got {index}")
+
+    def fold(self) -> nn.Module:
+        """The parts, each folded."""
+        folded = [part.fold() for part in self.each()]
+        if all(part.state.count == 1 for part in self.each()):
+            return Stack(folded, self.output)
+        return Chain(folded)

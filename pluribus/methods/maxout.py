@@ -1,0 +1,62 @@
+"""Maxout: the largest of m responses.
+
+    y = max_i (w_i x + b_i)
+
+Unlike the mean, the maximum of m layers is no layer, so nothing folds. Nor can a trained network be kept: with m equal
+copies the maximum is the old response, but equal copies share one gradient and never part. The copies are drawn anew at the
+scale of the layer they replace.
+
+Goodfellow et al., "Maxout Networks", 2013; here as in Mohamed et al., 2020, eq. 15, where it replaces convolutions.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ..core.affine import AFFINE, Affine, convolutions_first, parts
+from ..core.ensemble import Ensemble
+from ..core.errors import Unsupported
+from ..core.fresh import draws
+from ..core.members import Converted, Members
+from ..core.spec import Keeps, Spec, require_count
+from ..core.surgery import Patterns, Subject
+
+
+@dataclass(frozen=True)
+class Maxout(Spec):
+    """Replace each layer by the maximum of `copies` of it. Without `include`: convolutions, or all where there are none."""
+
+    name: ClassVar[str] = "maxout"
+    keeps: ClassVar[Keeps] = "other layers"
+
+    copies: int = 4
+    include: Patterns = None
+    exclude: Patterns = None
+
+    def __post_init__(self) -> None:
+        require_count("copies", self.copies, 2, "one copy is the base network")
+
+    def convert(self, subject: Subject) -> Ensemble:
+        layers = subject.select(AFFINE, self.include, self.exclude, convolutions_first)
+        return Ensemble(subject, self, Members(1), {name: Largest(layer, self.copies) for name, layer in layers.items()})
+
+
+class Largest(Converted):
+    """m copies of a layer; each output is the largest of theirs. `weight` `[m, …]`, `bias` `[m, C]` or None."""
+
+    def __init__(self, layer: nn.Module, copies: int) -> None:
+        super().__init__()
+        self.affine = Affine(layer)
+        weight, bias = parts(layer)
+        with torch.no_grad():
+            self.weight = nn.Parameter(draws(weight, copies), weight.requires_grad)
+            self.bias = None if bias is None else nn.Parameter(draws(bias, copies), bias.requires_grad)
+
+    def forward(self, x: Tensor) -> Tensor:
+        # max, not amax: where responses tie, one copy gets the whole gradient, and the copies part.
+        return self.affine.each(x.unsqueeze(0), self.weight, self.bias).max(0).values
+
+    def plain(self, index: int) -> nn.Module:
+        raise Unsupported("Maxout has no plain form: the maximum of several layers is no layer")

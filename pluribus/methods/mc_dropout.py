@@ -1,0 +1,147 @@
+"""MC dropout: leave dropout on, and average K passes.
+
+    y_k = f(x; mask_k),    P(keep) = 1 − p,    what is kept is divided by 1 − p
+
+The network's own dropout layers stay on in evaluation. A network without any gets dropout before every layer but the
+first. Draws are members: all that comes before the first dropout is computed once.
+
+Gal & Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from ..core.affine import AFFINE
+from ..core.branching import quiet
+from ..core.ensemble import Ensemble
+from ..core.members import MemberLayer, Members
+from ..core.spec import Keeps, Spec, require_count, require_share
+from ..core.surgery import Patterns, Subject, copied
+
+DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+
+
+@dataclass(frozen=True)
+class MCDropout(Spec):
+    """Sample `samples` dropout masks in evaluation.
+
+    `rate` is for dropout that is put in, or was there with rate zero; the network's own rates are kept. `include` and
+    `exclude` choose among its dropout layers, or, if it has none, the layers to put dropout before.
+    """
+
+    name: ClassVar[str] = "mc-dropout"
+    keeps: ClassVar[Keeps] = "weights"
+
+    rate: float = 0.1
+    samples: int = 20
+    include: Patterns = None
+    exclude: Patterns = None
+
+    def __post_init__(self) -> None:
+        require_share("rate", self.rate, below_one=True)
+        require_count("samples", self.samples, 1, "an answer needs a draw")
+        if self.rate == 0:
+            raise ValueError("rate must be positive, got 0: without dropout all draws are equal")
+
+    def convert(self, subject: Subject) -> Ensemble:
+        members = Members(1)
+        replaced: dict[str, nn.Module]
+        if subject.layers(DROPOUTS):
+            own = subject.select(DROPOUTS, self.include, self.exclude)
+            idle = all(layer.p == 0 for layer in own.values())
+            replaced = {
+                name: Dropping(layer, members, self.rate if idle else float(layer.p))  # type: ignore[arg-type]
+                for name, layer in own.items()
+            }
+            note = "the network's own dropout stays on" + (f", its rate 0 became {self.rate}" if idle else "")
+        else:
+            layers = subject.select(AFFINE, self.include, self.exclude, lambda found: list(found)[1:] or list(found))
+            replaced = {name: Dropped(layer, members, self.rate) for name, layer in layers.items()}
+            note = f"the network had no dropout layer: dropout of {self.rate} was put before {len(layers)} layers"
+        ensemble = MCDropoutEnsemble(subject, self, members, replaced)
+        ensemble.notes.append(note)
+        for name, module in subject.modules.items():
+            if isinstance(module, nn.MultiheadAttention) and module.dropout > 0:
+                ensemble.notes.append(f"the dropout inside {name} (nn.MultiheadAttention) cannot be reached and stays off")
+        return ensemble
+
+
+class MCDropoutEnsemble(Ensemble):
+    reduction = "mean"
+    sampled = True
+
+    def prepare(self, x: Any) -> None:
+        super().prepare(x)
+        with quiet(self), Listening() as heard:
+            self.alone(self.example, 0)
+        if heard.names:
+            text = f"the network calls {', '.join(sorted(heard.names))} as a function, which cannot be reached: it stays off"
+            warnings.warn(f"{text}. Use nn.Dropout modules for MC dropout", stacklevel=2)
+            self.notes.append(text)
+
+    def member(self, index: int) -> nn.Module:
+        raise self.unsupported("plain member", "its masks are drawn anew in every pass")
+
+    def fold(self) -> nn.Module:
+        raise self.unsupported("folded form", "its masks are drawn anew in every pass")
+
+
+class Listening(TorchFunctionMode):
+    """Hears dropout called as a function. Our own layers do not call it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        kwargs = kwargs or {}
+        rate = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
+        if "dropout" in name and isinstance(rate, (int, float)) and rate > 0:
+            self.names.add(name)
+        if name == "scaled_dot_product_attention" and kwargs.get("dropout_p", 0) > 0:
+            self.names.add(f"{name} with dropout")
+        return func(*args, **kwargs)
+
+
+class Dropping(MemberLayer):
+    """Dropout that is on in training and in evaluation, with a mask for each member and row."""
+
+    def __init__(self, like: nn.Module, members: Members, rate: float) -> None:
+        super().__init__(members)
+        self.rate = rate
+        self.whole_channels = not isinstance(like, (nn.Dropout, nn.AlphaDropout))
+        self.alpha = isinstance(like, (nn.AlphaDropout, nn.FeatureAlphaDropout))
+
+    def respond(self, x: Tensor) -> Tensor:
+        shape = (*x.shape[1:3], *(1 for _ in x.shape[3:])) if self.whole_channels else x.shape[1:]
+        kept = self.draw(torch.rand, shape, x) >= self.rate
+        if not self.alpha:
+            return x * kept.to(x.dtype) / max(1 - self.rate, torch.finfo(x.dtype).tiny)
+        # Alpha dropout keeps the mean 0 and the variance 1 of SELU's activations; what is dropped becomes `floor`.
+        floor = -1.7580993408473766
+        scale = ((1 - self.rate) * (1 + self.rate * floor**2)) ** -0.5
+        return scale * (torch.where(kept, x, x.new_tensor(floor)) - self.rate * floor)
+
+    def plain(self, index: int) -> nn.Module:
+        return nn.Identity()
+
+    def extra_repr(self) -> str:
+        return f"rate={self.rate}"
+
+
+class Dropped(nn.Module):
+    """Dropout before a layer that had none."""
+
+    def __init__(self, layer: nn.Module, members: Members, rate: float) -> None:
+        super().__init__()
+        self.dropout = Dropping(nn.Dropout(), members, rate)
+        self.layer = copied(layer, {})
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(self.dropout(x))

@@ -1,0 +1,192 @@
+"""MIMO: M inputs in, M answers out, one network between.
+
+    training:   h = Σ_m W_m x_m + b,    ŷ_m = V_m f(h),    loss = Σ_m −log p(y_m | x_1 … x_M)
+    test:       x_1 = … = x_M = x, so the first layer is one ordinary layer with Σ_m W_m
+
+The members share the whole body but learn independent functions, because features of one input help no other output.
+
+How a batch is dealt: `main = shuffle(tile(range(B), r))`; member m takes `main` with its first `int(B·r·(1−ρ))` entries
+shuffled once more. So every member sees every row r times, and all members share the same last share ρ of the batch.
+
+Wherever the network touches the input before its first layer (a flatten, a normalisation), it does so row by row; the
+first layer then merges the M rows. The last layer answers for every member, and whatever follows it sees plain rows again.
+
+Havasi et al., "Training independent subnetworks for robust prediction", ICLR 2021.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..core import trees
+from ..core.affine import AFFINE, Affine, parts
+from ..core.branching import Branch, agree, quiet
+from ..core.ensemble import Ensemble, Views
+from ..core.errors import ConversionError
+from ..core.fresh import centred, draws
+from ..core.members import Converted, Members
+from ..core.plain import Heads, Opened
+from ..core.spec import Keeps, Spec, require_choice, require_count, require_share
+from ..core.surgery import Subject
+
+INPUTS = (*AFFINE, nn.Embedding)
+
+
+@dataclass(frozen=True)
+class MIMO(Spec):
+    """Give the first layer M inputs and the last layer M outputs.
+
+    `first` and `last` name these layers; without them they are found by running the example, or taken in the order in which
+    the layers were registered, which the first pass then checks. `input_repetition` is ρ, `batch_repetition` is r.
+    `init="keep"` keeps a trained network's predictions; `init="fresh"` draws both layers anew.
+    """
+
+    name: ClassVar[str] = "mimo"
+    keeps: ClassVar[Keeps] = "predictions"
+
+    members: int = 3
+    input_repetition: float = 0.0
+    batch_repetition: int = 1
+    first: str | None = None
+    last: str | None = None
+    init: Literal["keep", "fresh"] = "keep"
+
+    def __post_init__(self) -> None:
+        require_count("members", self.members, 2, "one member is the base network")
+        require_count("batch_repetition", self.batch_repetition, 1, "every row is seen at least once")
+        require_share("input_repetition", self.input_repetition)
+        require_choice("init", self.init, ("keep", "fresh"))
+
+    def convert(self, subject: Subject) -> Ensemble:
+        inputs = list(subject.select(INPUTS, self.first, default=lambda layers: list(layers)[:1]))
+        outputs = list(subject.select(AFFINE, self.last, default=lambda layers: list(layers)[-1:]))
+        for argument, found in (("first", inputs), ("last", outputs)):
+            if len(found) > 1:
+                raise ConversionError(f"{argument} must name one layer, and it names {', '.join(found)}")
+        (first,), (last,) = inputs, outputs
+        if first == last:
+            raise ConversionError(f"MIMO needs two layers, a first and a last one, and both are {first or 'the network'}")
+        members = Members(self.members)
+        inner, outer = subject.modules[first], subject.modules[last]
+        replaced = {first: Merge(inner, members, self), last: heads(outer, members, self)}
+        return MIMOEnsemble(subject, self, members, replaced)
+
+
+def heads(layer: nn.Module, members: Members, spec: MIMO) -> Heads:
+    """M copies of the last layer. Equal ones part all the same: their targets differ."""
+    weight, bias = parts(layer)
+    if spec.init == "fresh":
+        weights = draws(weight, spec.members)
+    else:
+        weights = weight.detach().expand(spec.members, *weight.shape).clone()
+    biases = None if bias is None else bias.detach().expand(spec.members, *bias.shape).clone()
+    return Heads(layer, members, weights, biases)
+
+
+class MIMOEnsemble(Ensemble):
+    reduction = "sum"
+
+    def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
+        """Views and targets `[M, B·r, …]`."""
+        assert isinstance(self.spec, MIMO)
+        index = dealing(trees.rows(x), self.spec).to(y.device)
+        views = trees.batched(lambda leaf: leaf[index.to(leaf.device)], x)
+        return Views(views), y[index]
+
+    def check_order(self, order: list[str]) -> None:
+        weighted = (*INPUTS, nn.MultiheadAttention, Converted)
+        modules = dict(self.net.named_modules())
+        ran = [name for name in order if isinstance(modules[name], weighted)]
+        for which, position, kind in (("first", 0, Merge), ("last", -1, Heads)):
+            found = ran[position]
+            if not isinstance(modules[found], kind):
+                chosen = next(name for name, module in modules.items() if isinstance(module, kind))
+                raise ConversionError(
+                    f"MIMO took {chosen} for the {which} layer, but {found} runs {which}: name it, MIMO({which}={found!r}), or "
+                    "pass an example input, pluribus.ensemble(net, spec, example=x)"
+                )
+
+    def prepare(self, x: Any) -> None:
+        super().prepare(x)
+        head = next(name for name, module in self.net.named_modules() if isinstance(module, Heads))
+        if self.branch != Branch("layer", head):
+            self.branch = None
+            raise ConversionError(
+                f"the last layer, {head}, cannot answer for all members, because something goes around it: choose "
+                "another with MIMO(last=…)"
+            )
+        plain = trees.apply(lambda leaf: leaf[0], x.batch) if isinstance(x, Views) else x
+        row = trees.batched(lambda leaf: leaf[:1], plain)
+        tiled = trees.apply(lambda leaf: leaf.expand(self.state.count, *leaf.shape), row)
+        try:
+            with quiet(self):
+                merges = agree(self.dealt(tiled), self.together(row))
+        except RuntimeError:
+            merges = False
+        if not merges:
+            self.branch = None
+            raise ConversionError(
+                "the input goes around the first layer, so that it cannot merge the members' inputs: choose another with "
+                "MIMO(first=…)"
+            )
+
+    def fold(self) -> nn.Module:
+        """An ordinary network with M heads."""
+        net = self.plain(lambda layer: layer.folded() if isinstance(layer, Heads) else layer.plain(0))
+        return Opened(net, self.state.count, self.output)
+
+
+def dealing(size: int, spec: MIMO) -> Tensor:
+    """Which row each member sees at each place: `[M, B·r]`."""
+    main = torch.arange(size).repeat(spec.batch_repetition)
+    main = main[torch.randperm(len(main))]
+    own = int(len(main) * (1 - spec.input_repetition))
+    return torch.stack([torch.cat([main[:own][torch.randperm(own)], main[own:]]) for _ in range(spec.members)])
+
+
+class Merge(Converted):
+    """A first layer with weights for each of M inputs, summed: dealt `[M·B, …]` → `[B, …]`, or a plain batch as it is.
+
+    The M weights start as 1/M of the layer's plus differences that add up to nothing: a trained network predicts as before,
+    and each weight has the variance of a layer with M times the inputs.
+    """
+
+    def __init__(self, layer: nn.Module, members: Members, spec: MIMO) -> None:
+        super().__init__()
+        self.members = members
+        self.affine = None if isinstance(layer, nn.Embedding) else Affine(layer)
+        self.padding = layer.padding_idx if isinstance(layer, nn.Embedding) else None
+        weight, bias = parts(layer)
+        if isinstance(layer, nn.Embedding) and layer.max_norm is not None:
+            raise ConversionError("MIMO cannot merge an embedding with max_norm: each lookup would change its weight")
+        count = spec.members
+        with torch.no_grad():
+            drawn = draws(weight, count) / count**0.5
+            weights = drawn if spec.init == "fresh" else weight / count + centred(drawn)
+            self.weight = nn.Parameter(weights, weight.requires_grad)
+            self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
+
+    def forward(self, x: Tensor) -> Tensor:
+        count = self.members.count
+        if self.affine is None:
+            if not self.members.dealt:
+                return F.embedding(x, self.weight.sum(0), self.padding)
+            rows = x.unflatten(0, (count, -1))
+            return torch.stack([F.embedding(rows[m], self.weight[m], self.padding) for m in range(count)]).sum(0)
+        if not self.members.dealt:
+            return self.affine(x, self.weight.sum(0), self.bias)
+        rows = x.unflatten(0, (count, -1))
+        if self.affine.groups > 1 or self.affine.transposed is not None:
+            parts = [self.affine(rows[m], self.weight[m], self.bias if m == 0 else None) for m in range(count)]
+            return torch.stack(parts).sum(0)
+        axis = -2 if self.affine.linear else 1  # one layer over the inputs side by side
+        wide = rows.movedim(0, axis).flatten(axis, axis + 1)
+        return self.affine(wide, self.weight.movedim(0, 1).flatten(1, 2), self.bias)
+
+    def plain(self, index: int) -> nn.Module:
+        if self.affine is None:
+            return nn.Embedding.from_pretrained(self.weight.detach().sum(0), freeze=False, padding_idx=self.padding)
+        return self.affine.plain(self.weight.sum(0), self.bias)

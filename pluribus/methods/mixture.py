@@ -1,0 +1,305 @@
+"""MixtureEnsembles: members whose weights are mixtures of templates that all members and layers of a shape share.
+
+    θ_{j,i} = Σ_{l ∈ t_j} α_{j,i,l} T_l            layer j, member i, a subset t_j of its group's templates         (eq. 2)
+
+Layers are grouped by type and shape. A group's share of the parameter budget is its share in the plain network; as many
+templates as fit are its bank. Each layer mixes `templates` of them, dealt round-robin, (t·j + k) mod n, with coefficients of
+each member's own. Biases and normalisation layers are each member's own. A layer whose shape is the only one of its kind
+stays an ordinary layer that all members share. Where some group could not afford one template, or no two layers are
+alike, a single blob of numbers serves all layers: each takes its templates from it one after the other, round and round.
+
+What the paper leaves open, and what we do: coefficients are semi-orthogonal over layers × templates (as in its ancestors'
+code), scaled so that a layer starts with the variance of a template; templates are normal at the scale of the layers that
+they replace; losses are summed ("mean" by option); what flooring leaves of the budget goes to the groups with the largest
+remainders, so that it is met to within one template.
+
+"MixtureEnsembles: Leveraging Parameter Sharing for Efficient Ensembles", 2021; Savarese & Maire, 2019; Plummer et al., 2020.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..core.affine import AFFINE, Affine, parts
+from ..core.describe import parameters as count_parameters
+from ..core.ensemble import Ensemble
+from ..core.errors import ConversionError
+from ..core.members import MemberLayer, Members, PerMember
+from ..core.spec import Keeps, Spec, require_choice, require_count
+from ..core.surgery import Patterns, Subject, copied
+
+NORMS = (
+    nn.BatchNorm1d,
+    nn.BatchNorm2d,
+    nn.BatchNorm3d,
+    nn.SyncBatchNorm,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.RMSNorm,
+    nn.InstanceNorm1d,
+    nn.InstanceNorm2d,
+    nn.InstanceNorm3d,
+)
+
+
+@dataclass(frozen=True)
+class Mixture(Spec):
+    """Mix every member's weights from common templates, within a budget of `parameters`.
+
+    `parameters` is a ratio to the network's own (a float, 1.0) or a count (an int). `disjoint` gives every member templates of
+    its own. `blob=None` uses the single blob where the budget calls for it; True and False force the choice.
+    """
+
+    name: ClassVar[str] = "mixture"
+    keeps: ClassVar[Keeps] = "other layers"
+
+    members: int = 4
+    parameters: float | int = 1.0
+    templates: int = 5
+    disjoint: bool = False
+    blob: bool | None = None
+    loss: Literal["sum", "mean"] = "sum"
+    include: Patterns = None
+    exclude: Patterns = None
+
+    def __post_init__(self) -> None:
+        require_count("members", self.members, 2, "one member is a network with shared layers")
+        require_count("templates", self.templates, 1, "a layer is mixed from at least one")
+        require_choice("loss", self.loss, ("sum", "mean"))
+        if isinstance(self.parameters, bool) or not isinstance(self.parameters, (int, float)) or self.parameters <= 0:
+            raise ValueError(f"parameters must be a positive ratio (1.0) or count (36_500_000), got {self.parameters!r}")
+        if isinstance(self.parameters, int) and self.parameters < 100:
+            raise ValueError(f"parameters={self.parameters} is a count; for a ratio write {float(self.parameters)}")
+        if self.disjoint and self.blob:
+            raise ValueError("disjoint=True and blob=True exclude each other: one blob serves all members")
+
+    def convert(self, subject: Subject) -> Ensemble:
+        layers = subject.select(AFFINE, self.include, self.exclude)
+        norms = {n: m for n, m in subject.layers(NORMS).items() if any(True for _ in m.state_dict())}
+        plan = Plan(self, subject, layers, norms)
+        members = Members(self.members)
+        replaced: dict[str, nn.Module] = {
+            name: PerMember([copied(norm, {}) for _ in range(self.members)], members) for name, norm in norms.items()
+        }
+        banks = nn.ModuleList()
+        for group, count in plan.banks():
+            bank = Blob(count, group) if plan.blob else Bank(count, group)
+            banks.append(bank)
+            for name, coefficients, where in plan.assigned(group, count):
+                replaced[name] = Mixed(subject.modules[name], members, bank, coefficients, where)
+        return MixtureEnsemble(subject, self, members, replaced, banks, plan)
+
+
+class Group(dict[str, nn.Module]):
+    """Layers of one type and shape, by name."""
+
+    @property
+    def size(self) -> int:
+        """Of one layer's weight."""
+        return parts(next(iter(self.values())))[0].numel()
+
+    @property
+    def weights(self) -> int:
+        """Of all layers' weights."""
+        return sum(parts(layer)[0].numel() for layer in self.values())
+
+    @property
+    def biases(self) -> int:
+        found = [parts(layer)[1] for layer in self.values()]
+        return sum(bias.numel() for bias in found if bias is not None)
+
+
+class Plan:
+    """Who gets how many templates. Counts parameters exactly, so that the budget is kept."""
+
+    def __init__(self, spec: Mixture, subject: Subject, layers: dict[str, nn.Module], norms: dict[str, nn.Module]) -> None:
+        self.spec = spec
+        base = count_parameters(subject.net)
+        self.budget = int(base * spec.parameters) if isinstance(spec.parameters, float) else spec.parameters
+        groups: dict[tuple[type, torch.Size], Group] = {}
+        for name, layer in layers.items():
+            key = type(layer), parts(layer)[0].shape
+            groups.setdefault(key, Group())[name] = layer
+        alike = [group for group in groups.values() if len(group) > 1]
+
+        own = sum(count_parameters(norm) for norm in norms.values())
+        self.blob = bool(spec.blob) or (spec.blob is None and not spec.disjoint and not alike)
+        for _ in range(2):  # once more, if the banks turn out too small
+            mixed = [Group(layers)] if self.blob else alike
+            if not mixed:
+                raise ConversionError("no two layers have the same type and shape, so there is nothing to share: use blob=True")
+            weights = sum(group.weights for group in mixed)
+            biases = sum(group.biases for group in mixed)
+            # What is no template and no coefficient: each member's norms and biases, and all that the members share.
+            self.fixed = base + (own + biases) * (spec.members - 1) - weights
+            self.groups = mixed
+            self.counts = self._blob_size() if self.blob else self._bank_sizes(weights)
+            if min(self.counts) >= (spec.members if spec.disjoint else 1):
+                break
+            if spec.blob is not None or spec.disjoint:
+                self._too_small(weights)
+            self.blob = True
+        else:
+            self._too_small(weights)
+
+    def total(self, counts: list[int]) -> int:
+        """All parameters of the ensemble."""
+        if self.blob:
+            return self.fixed + counts[0] + self.spec.members * self.spec.templates * len(self.groups[0])
+        banks = zip(self.groups, counts, strict=True)
+        return self.fixed + sum(count * group.size + self._coefficients(group, count) for group, count in banks)
+
+    def _coefficients(self, group: Group, count: int) -> int:
+        return self.spec.members * len(group) * self._mixed(count)
+
+    def _mixed(self, count: int) -> int:
+        """How many templates a layer mixes."""
+        return min(self.spec.templates, count // self.spec.members if self.spec.disjoint else count)
+
+    def _most(self, group: Group) -> int:
+        """More templates than this would never be used."""
+        return self.spec.templates * len(group) * (self.spec.members if self.spec.disjoint else 1)
+
+    def _bank_sizes(self, weights: int) -> list[int]:
+        left = self.budget - self.fixed - sum(self._coefficients(g, self._most(g)) for g in self.groups)
+        exact = [left * group.weights / weights / group.size for group in self.groups]
+        counts = [max(0, min(int(e), self._most(g))) for e, g in zip(exact, self.groups, strict=True)]
+        while True:
+            more = [
+                index
+                for index, group in enumerate(self.groups)
+                if counts[index] < self._most(group) and self.total(_plus(counts, index)) <= self.budget
+            ]
+            if not more:
+                return counts
+            counts = _plus(counts, max(more, key=lambda index: exact[index] - counts[index]))
+
+    def _blob_size(self) -> list[int]:
+        most = self.spec.templates * self.groups[0].weights
+        return [min(most, self.budget - self.total([0]))]
+
+    def _too_small(self, weights: int) -> None:
+        least = self.total([1 if self.blob else (self.spec.members if self.spec.disjoint else 1)] * len(self.groups))
+        raise ConversionError(
+            f"a budget of {self.budget:,} parameters is too small: with {self.spec.members} members this network needs "
+            f"at least {least:,}"
+        )
+
+    def banks(self) -> list[tuple[Group, int]]:
+        return list(zip(self.groups, self.counts, strict=True))
+
+    def assigned(self, group: Group, count: int) -> list[tuple[str, Tensor, Tensor]]:
+        """For every layer: its name, coefficients `[M, t]`, and which templates (or where in the blob) `[M, t]`."""
+        spec = self.spec
+        each = spec.templates if self.blob else self._mixed(count)
+        like, _ = parts(next(iter(group.values())))
+        alphas = torch.stack([semi_orthogonal(len(group), each) for _ in range(spec.members)]).to(like)
+        result, pointer = [], 0
+        for j, (name, layer) in enumerate(group.items()):
+            if self.blob:
+                size = parts(layer)[0].numel()
+                where = torch.tensor([(pointer + k * size) % count for k in range(each)]).expand(spec.members, each)
+                pointer += each * size
+            elif spec.disjoint:  # member i has the templates i, i + M, i + 2M, …
+                own = [torch.arange(i, count, spec.members) for i in range(spec.members)]
+                where = torch.stack([o[(each * j + torch.arange(each)) % len(o)] for o in own])
+            else:
+                where = ((each * j + torch.arange(each)) % count).expand(spec.members, each)
+            scale = _scale(layer) if self.blob else 1.0
+            result.append((name, alphas[:, j] * scale, where))
+        return result
+
+
+def _plus(counts: list[int], index: int) -> list[int]:
+    return [count + (position == index) for position, count in enumerate(counts)]
+
+
+def _scale(layer: nn.Module) -> float:
+    """The root mean square of a layer's weights."""
+    weight = parts(layer)[0].detach()
+    return weight.square().mean().sqrt().item() or weight[0].numel() ** -0.5
+
+
+def semi_orthogonal(layers: int, templates: int) -> Tensor:
+    """`[L, t]` with orthonormal rows, or orthogonal columns if L > t; rows have length one, or do so on average."""
+    matrix = torch.empty(layers, templates)
+    nn.init.orthogonal_(matrix)
+    return matrix * max(1.0, layers / templates) ** 0.5
+
+
+class MixtureEnsemble(Ensemble):
+    def __init__(
+        self,
+        subject: Subject,
+        spec: Mixture,
+        members: Members,
+        replaced: dict[str, nn.Module],
+        banks: nn.ModuleList,
+        plan: Plan,
+    ) -> None:
+        super().__init__(subject, spec, members, replaced)
+        self.banks = banks
+        self.reduction = spec.loss
+        total = plan.total(plan.counts)
+        what = f"one blob of {plan.counts[0]:,}" if plan.blob else f"templates {' + '.join(map(str, plan.counts))}"
+        self.notes.append(f"budget {plan.budget:,} parameters, used {total:,}: {what}")
+
+
+class Bank(nn.Module):
+    """The templates of a group, `[n, *shape]`."""
+
+    def __init__(self, count: int, group: Group) -> None:
+        super().__init__()
+        scale = (sum(_scale(layer) ** 2 for layer in group.values()) / len(group)) ** 0.5
+        like, _ = parts(next(iter(group.values())))
+        self.templates = nn.Parameter(torch.randn(count, *like.shape, dtype=like.dtype, device=like.device) * scale)
+
+    def mix(self, coefficients: Tensor, where: Tensor, shape: torch.Size) -> Tensor:
+        """`[M, t]` coefficients → one weight a member, `[M, *shape]`."""
+        dense = coefficients.new_zeros(len(coefficients), len(self.templates)).scatter_add(1, where, coefficients)
+        return (dense @ self.templates.flatten(1)).unflatten(1, shape)
+
+
+class Blob(nn.Module):
+    """One row of numbers, read round and round."""
+
+    def __init__(self, count: int, group: Group) -> None:
+        super().__init__()
+        like, _ = parts(next(iter(group.values())))
+        self.numbers = nn.Parameter(torch.randn(count, dtype=like.dtype, device=like.device))
+
+    def mix(self, coefficients: Tensor, where: Tensor, shape: torch.Size) -> Tensor:
+        size, count = shape.numel(), len(self.numbers)
+        ring = self.numbers.repeat(-(-(size + count) // count))
+        # All members take from the same places.
+        templates = torch.stack([ring[start : start + size] for start in where[0].tolist()])
+        return (coefficients @ templates).unflatten(1, shape)
+
+
+class Mixed(MemberLayer):
+    """A layer whose weights are mixed from a bank: `coefficients` `[M, t]`, `bias` `[M, C]` or None."""
+
+    undecayed = ("coefficients",)
+
+    def __init__(self, layer: nn.Module, members: Members, bank: Bank | Blob, alpha: Tensor, where: Tensor) -> None:
+        super().__init__(members)
+        self.affine = Affine(layer)
+        self._bank = (bank,)  # registered once, with the ensemble, however many layers use it
+        self.coefficients = nn.Parameter(alpha.contiguous())
+        self.where: Tensor
+        self.register_buffer("where", where.contiguous().to(alpha.device), persistent=False)
+        _, bias = parts(layer)
+        biases = None if bias is None else bias.detach().expand(members.count, *bias.shape).clone()
+        self.bias = None if biases is None else nn.Parameter(biases)
+
+    def weights(self) -> Tensor:
+        """`[M, *shape]`, or the only member's."""
+        return self._bank[0].mix(self.pick(self.coefficients), self.pick(self.where), self.affine.template.weight.shape)
+
+    def respond(self, x: Tensor) -> Tensor:
+        return self.affine.each(x, self.weights(), None if self.bias is None else self.pick(self.bias))
+
+    def plain(self, index: int) -> nn.Module:
+        return self.affine.plain(self.weights()[index], None if self.bias is None else self.bias[index])

@@ -1,0 +1,59 @@
+"""Naive multihead: one network, M last layers.
+
+The cheapest ensemble and the least diverse one: all heads see the same features of the same input. Head 0 keeps the weights
+of the network; the others are drawn anew at its scale, because equal heads on equal data would never part.
+
+A baseline in Havasi et al., ICLR 2021 (MIMO with ρ = 1); Lee et al., "Why M heads are better than one", 2015.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from ..core.affine import AFFINE, parts
+from ..core.ensemble import Ensemble
+from ..core.errors import ConversionError
+from ..core.fresh import draws
+from ..core.members import Members
+from ..core.plain import Heads, Opened
+from ..core.spec import Keeps, Spec, require_count
+from ..core.surgery import Subject
+
+
+@dataclass(frozen=True)
+class Multihead(Spec):
+    """Give the network `members` last layers. `last` names that layer; without it, the last to run (or be registered)."""
+
+    name: ClassVar[str] = "multihead"
+    keeps: ClassVar[Keeps] = "member 0"
+
+    members: int = 3
+    last: str | None = None
+
+    def __post_init__(self) -> None:
+        require_count("members", self.members, 2, "one head is the base network")
+
+    def convert(self, subject: Subject) -> Ensemble:
+        found = list(subject.select(AFFINE, self.last, default=lambda layers: list(layers)[-1:]))
+        if len(found) > 1:
+            raise ConversionError(f"last must name one layer, and it names {', '.join(found)}")
+        members = Members(self.members)
+        layer = subject.modules[found[0]]
+        return MultiheadEnsemble(subject, self, members, {found[0]: heads(layer, members)})
+
+
+def heads(layer: nn.Module, members: Members) -> Heads:
+    def started(old: Tensor) -> Tensor:
+        return torch.cat([old.detach().unsqueeze(0), draws(old, members.count - 1)])
+
+    weight, bias = parts(layer)
+    return Heads(layer, members, started(weight), None if bias is None else started(bias))
+
+
+class MultiheadEnsemble(Ensemble):
+    def fold(self) -> nn.Module:
+        """An ordinary network with M heads."""
+        net = self.plain(lambda layer: layer.folded() if isinstance(layer, Heads) else layer)
+        return Opened(net, self.state.count, self.output)

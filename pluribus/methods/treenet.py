@@ -1,0 +1,113 @@
+"""TreeNet: a common trunk, a branch for every member.
+
+Everything from one module on is the members' own; all before it is shared and runs once. Branch 0 keeps the weights of the
+network, the others are drawn anew.
+
+Lee et al., "Why M heads are better than one: training a diverse ensemble of deep networks", 2015. In Havasi et al., ICLR 2021,
+the first two of three residual groups are the trunk.
+"""
+
+import copy
+import warnings
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import nn
+
+from ..core.affine import AFFINE
+from ..core.ensemble import Ensemble
+from ..core.errors import ConversionError
+from ..core.fresh import redraw
+from ..core.members import Members, PerMember
+from ..core.spec import Keeps, Spec, require_count
+from ..core.surgery import Subject, ancestors
+
+
+@dataclass(frozen=True)
+class TreeNet(Spec):
+    """Give each member its own copy of the module `split` and of everything after it.
+
+    "After" is the order in which modules run on the example, or, without one, in which they were registered. Without `split`
+    the network is split between two blocks, as near as possible to half of its layers.
+    """
+
+    name: ClassVar[str] = "treenet"
+    keeps: ClassVar[Keeps] = "member 0"
+
+    members: int = 3
+    split: str | None = None
+
+    def __post_init__(self) -> None:
+        require_count("members", self.members, 2, "one member is the base network")
+
+    def convert(self, subject: Subject) -> Ensemble:
+        split = halfway(subject) if self.split is None else self.split
+        if split not in subject.order():
+            raise ConversionError(
+                f"split={split!r} names no module that runs. It could be:\n" + "\n".join(f"  {n}" for n in subject.order())
+            )
+        branch = tail(subject, split)
+        tie = subject.tied_across(branch)
+        if tie:
+            raise ConversionError(f"{tie}, and the split at {split} would part them: untie them, or split elsewhere")
+        members = Members(self.members)
+        own = {name: subject.modules[name] for name in branch}
+        # All modules of a branch are copied together, so that what they share they go on sharing.
+        branches = [copy.deepcopy(own)]
+        for _ in range(self.members - 1):
+            fresh = copy.deepcopy(own)
+            redraw(nn.ModuleList(fresh.values()))
+            branches.append(fresh)
+        return TreeEnsemble(subject, self, members, {name: PerMember([b[name] for b in branches], members) for name in branch})
+
+
+def tail(subject: Subject, split: str) -> list[str]:
+    """The outermost modules with a state of their own from `split` on."""
+    order = subject.order()
+    around = set(ancestors(split))
+    found: list[str] = []
+    for name in order[order.index(split) :]:
+        stateful = any(True for _ in subject.modules[name].parameters()) or any(True for _ in subject.modules[name].buffers())
+        if name in around or not stateful or any(a in found for a in ancestors(name)):
+            continue
+        found.append(name)
+    if not found:
+        raise ConversionError(f"nothing from {split} on has parameters: split earlier")
+    return found
+
+
+def halfway(subject: Subject) -> str:
+    """The block, in the chain of blocks that the network is, before which about half of its layers lie."""
+    layers = [name for name in subject.order() if isinstance(subject.modules[name], AFFINE)]
+    if len(layers) < 2:
+        raise ConversionError("a network with fewer than two layers cannot be split: use DeepEnsemble")
+    chain = [name for name in subject.order() if all(_chained(subject.modules[a]) for a in ancestors(name))]
+
+    def before(block: str) -> int:
+        inside = [index for index, name in enumerate(layers) if name == block or name.startswith(block + ".")]
+        return min(inside) if inside else 0
+
+    blocks = [name for name in chain if before(name) > 0]
+    if not blocks:
+        raise ConversionError("the network is one block: name the module to split at, as in TreeNet(split='body.2')")
+    return min(blocks, key=lambda name: (abs(before(name) - len(layers) / 2), name.count(".")))
+
+
+def _chained(module: nn.Module) -> bool:
+    return isinstance(module, (nn.Sequential, nn.ModuleList, nn.TransformerEncoder))
+
+
+class TreeEnsemble(Ensemble):
+    def check_order(self, order: list[str]) -> None:
+        modules = dict(self.net.named_modules())
+        first = next(index for index, name in enumerate(order) if isinstance(modules[name], PerMember))
+        inside = [name for name, module in modules.items() if isinstance(module, PerMember)]
+        for name in order[first:]:
+            shared = not any(name == part or name.startswith(part + ".") for part in inside)
+            if shared and any(True for _ in modules[name].parameters(recurse=False)):
+                text = f"{name} runs after the split, but was registered before it, so all members share it: pass example="
+                warnings.warn(text, stacklevel=2)
+                self.notes.append(text)
+
+    def fold(self) -> nn.Module:
+        raise self.unsupported("folded form", "plain members would each run the trunk that they share; use member(i)")

@@ -1,0 +1,115 @@
+"""Variance layers: weights with mean zero that keep what they learn in their variances.
+
+    gaussian    w_ij = σ_ij ε,   ε ~ N(0, 1)         b_kj = ε_kj sqrt(Σ_i a_ki² σ_ij²)                     (eq. 4)
+    bernoulli   w_ij = θ_ij (2ε − 1),  ε ~ Bernoulli(½)
+    uniform     w_ij = θ_ij ε,   ε ~ U(−1, 1)
+
+The Gaussian layer samples activations (local reparameterisation): exact in distribution for each row of a linear layer; for
+a convolution each output position has the right distribution, but positions are drawn independently. The other two sample
+weights, one set a member and a pass; `sample="activations"` matches their first two moments instead (fast dropout), with
+variance θ² and θ²/3. Everything before the first variance layer, and that layer's standard deviation, is computed once
+for all draws.
+
+A trained layer's mean is what this method gives up, so it cannot be kept; its bias is.
+
+Neklyudov et al., "Variance Networks: When Expectation Does Not Meet Your Expectations", ICLR 2019, sections 3.1 and 3.3.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..core.affine import AFFINE, Affine, parts
+from ..core.ensemble import Ensemble
+from ..core.errors import ConversionError
+from ..core.members import MemberLayer, Members
+from ..core.spec import Keeps, Spec, require_choice, require_count
+from ..core.surgery import Patterns, Subject
+
+VARIANCE = {"gaussian": 1.0, "bernoulli": 1.0, "uniform": 1 / 3}
+"""Of ε, by kind of noise."""
+
+
+@dataclass(frozen=True)
+class Variance(Spec):
+    """Replace a layer, by default the one before the classifier, by a zero-mean random one; `include` chooses others.
+
+    `samples` draws are averaged in evaluation; training uses one. `sample` is "activations" or "weights"; by default
+    activations for Gaussian noise, weights for the others.
+    """
+
+    name: ClassVar[str] = "variance"
+    keeps: ClassVar[Keeps] = "other layers"
+
+    noise: Literal["gaussian", "bernoulli", "uniform"] = "gaussian"
+    samples: int = 20
+    sample: Literal["activations", "weights"] | None = None
+    include: Patterns = None
+    exclude: Patterns = None
+
+    def __post_init__(self) -> None:
+        require_choice("noise", self.noise, tuple(VARIANCE))
+        require_choice("sample", self.sample, (None, "activations", "weights"))
+        require_count("samples", self.samples, 1, "an answer needs a draw")
+
+    def convert(self, subject: Subject) -> Ensemble:
+        layers = subject.select(AFFINE, self.include, self.exclude, before_the_last)
+        sample = self.sample or ("activations" if self.noise == "gaussian" else "weights")
+        members = Members(1)
+        replaced = {name: ZeroMean(layer, members, self.noise, sample) for name, layer in layers.items()}
+        return VarianceEnsemble(subject, self, members, replaced)
+
+
+def before_the_last(layers: dict[str, nn.Module]) -> list[str]:
+    if len(layers) < 2:
+        raise ConversionError(
+            f"there is no layer before the classifier: the network has only {', '.join(layers)}. Choose a layer with include="
+        )
+    return [list(layers)[-2]]
+
+
+class VarianceEnsemble(Ensemble):
+    reduction = "mean"
+    sampled = True
+
+    def member(self, index: int) -> nn.Module:
+        raise self.unsupported("plain member", "its weights are drawn anew in every pass, and their mean is zero")
+
+    def fold(self) -> nn.Module:
+        raise self.unsupported("folded form", "its weights are drawn anew in every pass, and their mean is zero")
+
+
+class ZeroMean(MemberLayer):
+    """A layer with weights `sigma` · ε. The sign of `sigma` means nothing, so it needs no logarithm."""
+
+    def __init__(self, layer: nn.Module, members: Members, noise: str, sample: str) -> None:
+        super().__init__(members)
+        self.affine = Affine(layer)
+        self.noise, self.sample = noise, sample
+        weight, bias = parts(layer)
+        sigma = torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5
+        self.sigma = nn.Parameter(sigma, weight.requires_grad)
+        self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
+
+    def respond(self, x: Tensor) -> Tensor:
+        if self.sample == "weights":
+            y = self.affine.each(x, self.sigma * self.epsilon(self.sigma))
+        else:
+            std = self.std(x.flatten(0, 1)).unflatten(0, x.shape[:2])  # once, if the members share x
+            y = std * self.draw(torch.randn, std.shape[1:], std).to(std.dtype)
+        return y if self.bias is None else y + self.affine.along(self.bias.unsqueeze(0), y)
+
+    def std(self, x: Tensor) -> Tensor:
+        """The standard deviation of the response to each row of x."""
+        variance = VARIANCE[self.noise] * self.affine(x.square(), self.sigma.square())
+        return (variance + max(1e-16, torch.finfo(x.dtype).tiny)).sqrt()
+
+    def epsilon(self, like: Tensor) -> Tensor:
+        """Noise for one set of weights a member, `[M, *like.shape]`."""
+        if self.noise == "gaussian":
+            return self.draw(torch.randn, like.shape, like).to(like.dtype)
+        uniform = self.draw(torch.rand, like.shape, like)
+        signed = 2 * uniform - 1 if self.noise == "uniform" else torch.where(uniform < 0.5, -1.0, 1.0)
+        return signed.to(like.dtype)

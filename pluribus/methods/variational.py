@@ -1,0 +1,243 @@
+"""Variational dropout: Gaussian weights, their noise learnt, held back by a prior.
+
+    layer      w_ij ~ N(μ_ij, α μ_ij²)        neuron   N(μ_ij, α_j μ_ij²)       weight   N(μ_ij, α_ij μ_ij²)
+    additive   w_ij ~ N(μ_ij, σ_ij²)          zero-mean   N(0, σ_ij²)                                      (eq. 14)
+
+    ELBO = E_q log p(T | X, W) − KL(q || prior)                                                             (eq. 5)
+
+The divergences are in `core.divergence`. Activations are sampled (local reparameterisation). When α grows without bound, a
+layer has become a variance layer: its answer is then in its variances, and the mean alone answers at chance.
+
+Four ways to answer, `ensemble.answer = …`, at any time:
+    "average"     `samples` draws, probabilities averaged
+    "sample"      one draw
+    "mean"        the mean weights, no noise (mean propagation)
+    "zero-mean"   `samples` draws with the means set to zero, variances as they are (theorem 1 says when that is harmless)
+
+Neklyudov et al., ICLR 2019, section 4; Kingma et al., 2015; Molchanov et al., 2017.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..core import divergence
+from ..core.affine import AFFINE, Affine, parts
+from ..core.ensemble import Criterion, Ensemble
+from ..core.members import MemberLayer, Members
+from ..core.spec import Keeps, Spec, require_choice, require_count
+from ..core.surgery import Patterns, Subject
+
+PARAMETERIZATIONS = ("layer", "neuron", "weight", "additive", "zero-mean")
+PRIORS = ("log-uniform", "student-t", "ard")
+ANSWERS = ("average", "sample", "mean", "zero-mean")
+
+
+@dataclass(frozen=True)
+class VariationalDropout(Spec):
+    """Give weights learnt Gaussian noise. Without `include`, the weights of every layer.
+
+    `kl` is how the log-uniform divergence is computed: "approximation" (Molchanov et al.) or "monte-carlo", one draw a
+    weight. Student-t is always by Monte Carlo, ARD always exact. `log_alpha` is where the noise starts.
+    A trained network is kept: `answer="mean"` predicts exactly as it did.
+    """
+
+    name: ClassVar[str] = "variational-dropout"
+    keeps: ClassVar[Keeps] = "weights"
+
+    parameterization: Literal["layer", "neuron", "weight", "additive", "zero-mean"] = "layer"
+    prior: Literal["log-uniform", "student-t", "ard"] = "log-uniform"
+    samples: int = 20
+    answer: Literal["average", "sample", "mean", "zero-mean"] = "average"
+    kl: Literal["approximation", "monte-carlo"] = "approximation"
+    nu: float = 1e-16
+    log_alpha: float = -5.0
+    include: Patterns = None
+    exclude: Patterns = None
+
+    def __post_init__(self) -> None:
+        require_choice("parameterization", self.parameterization, PARAMETERIZATIONS)
+        require_choice("prior", self.prior, PRIORS)
+        require_choice("answer", self.answer, ANSWERS)
+        require_choice("kl", self.kl, ("approximation", "monte-carlo"))
+        require_count("samples", self.samples, 1, "an answer needs a draw")
+        if not self.nu > 0:
+            raise ValueError(f"nu must be positive, got {self.nu}: Student's t has more than zero degrees of freedom")
+
+    def convert(self, subject: Subject) -> Ensemble:
+        members = Members(1)
+        layers = subject.select(AFFINE, self.include, self.exclude)
+        return VariationalEnsemble(
+            subject, self, members, {name: Noisy(layer, members, self) for name, layer in layers.items()}
+        )
+
+
+@dataclass(frozen=True)
+class ELBO:
+    """The evidence lower bound over a data set: `data` − `kl`, in nats."""
+
+    data: float
+    kl: float
+
+    @property
+    def total(self) -> float:
+        return self.data - self.kl
+
+
+class VariationalEnsemble(Ensemble):
+    reduction = "mean"
+    sampled = True
+    penalised = True
+
+    def __init__(self, subject: Subject, spec: VariationalDropout, members: Members, replaced: dict[str, nn.Module]) -> None:
+        super().__init__(subject, spec, members, replaced)
+        self.answer: str = spec.answer
+
+    @property
+    def answer(self) -> str:
+        """How to answer in evaluation: "average", "sample", "mean" or "zero-mean"."""
+        return self._answer
+
+    @answer.setter
+    def answer(self, answer: str) -> None:
+        require_choice("answer", answer, ANSWERS)
+        self._answer = answer
+        for layer in self.noisy():
+            layer.answer = answer
+
+    @property
+    def members(self) -> int:
+        return self.samples if self._answer in ("average", "zero-mean") and not self.training else 1
+
+    def noisy(self) -> list["Noisy"]:
+        return [module for module in self.net.modules() if isinstance(module, Noisy)]
+
+    def penalty(self) -> Tensor:
+        """KL(q || prior), summed over all weights. For an improper prior it is zero at α → ∞."""
+        return torch.stack([layer.kl() for layer in self.noisy()]).sum()
+
+    @torch.no_grad()
+    def elbo(self, batches: Iterable[tuple[Any, Tensor]], samples: int = 10, criterion: Criterion | None = None) -> ELBO:
+        """The bound over the whole data set that `batches` of (x, y) run through, its data term over `samples` draws.
+
+        `criterion` is the mean negative log-likelihood of a batch; for a regression the default, the squared error, is
+        not one, so pass it.
+        """
+        if self.task == "regression" and criterion is None:
+            raise ValueError("the ELBO of a regression needs criterion=, the mean negative log-likelihood of a batch")
+        criterion = criterion or self.criterion
+        before = self.training, self.samples, self.answer
+        self.eval()
+        self.samples, self.answer = samples, "average"
+        try:
+            data = 0.0
+            for x, y in batches:
+                data -= sum(criterion(output, y).item() for output in self(x)) / samples * len(y)
+            return ELBO(data, self.penalty().item())
+        finally:
+            training, self.samples, self.answer = before
+            self.train(training)
+
+    def member(self, index: int) -> nn.Module:
+        if self.answer != "mean":
+            raise self.unsupported("plain member", 'its weights are drawn anew in every pass; answer = "mean" has one')
+        return super().member(index)
+
+    def fold(self) -> nn.Module:
+        if self.answer != "mean":
+            raise self.unsupported("folded form", 'its weights are drawn anew in every pass; answer = "mean" has one')
+        return super().member(0)
+
+
+class Noisy(MemberLayer):
+    """A layer with weights N(`weight`, variance), the variance by `log_alpha` (one, one an output, one a weight) or `sigma`."""
+
+    undecayed = ("log_alpha", "sigma")
+
+    def __init__(self, layer: nn.Module, members: Members, spec: VariationalDropout) -> None:
+        super().__init__(members)
+        self.affine = Affine(layer)
+        self.spec = spec
+        self.answer: str = spec.answer
+        weight, bias = parts(layer)
+        kind, trains = spec.parameterization, weight.requires_grad
+        self.weight = None if kind == "zero-mean" else nn.Parameter(weight.detach().clone(), trains)
+        self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
+        self.log_alpha: nn.Parameter | None = None
+        self.sigma: nn.Parameter | None = None
+        if kind == "zero-mean":
+            self.sigma = nn.Parameter(torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5, trains)
+        elif kind == "additive":  # the same noise to begin with as one α for the layer
+            scale = weight.detach().square().mean().sqrt() * math.exp(spec.log_alpha / 2)
+            self.sigma = nn.Parameter(torch.ones_like(weight) * scale, trains)
+        else:
+            shape = {"layer": (), "neuron": (self.affine.outputs,), "weight": weight.shape}[kind]
+            self.log_alpha = nn.Parameter(weight.new_full(shape, spec.log_alpha), trains)
+
+    @property
+    def mu(self) -> Tensor:
+        """The mean of every weight."""
+        if self.weight is not None:
+            return self.weight
+        assert self.sigma is not None
+        return torch.zeros_like(self.sigma)
+
+    def respond(self, x: Tensor) -> Tensor:
+        answer = "sample" if self.training else self.answer
+        rows = x.flatten(0, 1)  # if the members share x, all of this is computed once
+        if answer == "mean":
+            y = self.affine(rows, self.mu).unflatten(0, x.shape[:2])
+        else:
+            std = self.std(rows).unflatten(0, x.shape[:2])
+            y = std * self.draw(torch.randn, std.shape[1:], std).to(std.dtype)
+            if answer != "zero-mean" and self.weight is not None:
+                y = y + self.affine(rows, self.weight).unflatten(0, x.shape[:2])
+        return y if self.bias is None else y + self.affine.along(self.bias.unsqueeze(0), y)
+
+    def std(self, x: Tensor) -> Tensor:
+        """The standard deviation of the response to each row of x."""
+        if self.spec.parameterization in ("layer", "neuron"):  # α is the same for all weights of an output, so it can wait
+            assert self.log_alpha is not None
+            variance = self.affine(x.square(), self.mu.square())
+            alpha = self.log_alpha.exp().expand(1, self.affine.outputs)
+            variance = variance * self.affine.along(alpha, variance.unsqueeze(0)).squeeze(0)
+        else:
+            variance = self.affine(x.square(), self.variance())
+        return (variance + max(1e-16, torch.finfo(x.dtype).tiny)).sqrt()
+
+    def variance(self) -> Tensor:
+        """Of every weight."""
+        if self.log_alpha is None:
+            assert self.sigma is not None
+            return self.sigma.square()
+        return self.alphas().exp() * self.mu.square()
+
+    def alphas(self) -> Tensor:
+        """log α in the shape of the weight, or one for all."""
+        if self.log_alpha is None:
+            return divergence.log(self.variance()) - divergence.log(self.mu.square())
+        if self.spec.parameterization != "neuron":
+            return self.log_alpha
+        ones = torch.ones_like(self.mu)
+        return self.affine.scaled(ones, ones.new_ones(self.affine.inputs), self.log_alpha)
+
+    def kl(self) -> Tensor:
+        """KL(q || prior), summed over the weights of the layer."""
+        prior = self.spec.prior
+        if prior == "ard" or (prior == "log-uniform" and self.spec.kl == "approximation"):
+            if self.weight is None:  # α is infinite: the divergence is zero whatever σ is
+                return 0 * self.variance().sum()
+            each = (divergence.ard if prior == "ard" else divergence.log_uniform)(self.alphas())
+            return each.sum() * (self.weight.numel() / each.numel())
+        mean, log_variance = self.mu, divergence.log(self.variance())
+        noise = torch.randn_like(mean)
+        if prior == "student-t":
+            return divergence.student_t(mean, log_variance, self.spec.nu, noise).sum()
+        return divergence.log_uniform_sampled(mean, log_variance, noise).sum()
+
+    def plain(self, index: int) -> nn.Module:
+        return self.affine.plain(self.mu, self.bias)
