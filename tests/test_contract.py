@@ -1,0 +1,317 @@
+"""The contract, for every method on every kind of network. A new method adds one row to METHODS."""
+
+import copy
+import warnings
+from dataclasses import dataclass
+
+import pytest
+import torch
+from torch import nn
+
+import pluribus
+from pluribus import (
+    MIMO,
+    BatchEnsemble,
+    DeepEnsemble,
+    Inner,
+    Maxout,
+    MCDropout,
+    Mixture,
+    Multihead,
+    Single,
+    Spec,
+    TreeNet,
+    Unsupported,
+    Variance,
+    VariationalDropout,
+)
+from pluribus.core.branching import Branch, place
+from pluribus.core.members import MemberLayer
+
+from .networks import CLASSES, NETWORKS
+
+EXAMPLES = 100
+
+
+@dataclass
+class Row:
+    spec: Spec
+    members: int  # in evaluation
+    folds: bool
+    plain_members: bool
+
+
+METHODS = {
+    "single": Row(Single(), 1, True, True),
+    "inner": Row(Inner(copies=3), 1, True, True),
+    "inner+fc": Row(Inner(copies=3, include="*"), 1, True, True),
+    "maxout": Row(Maxout(copies=2), 1, False, False),
+    "variance": Row(Variance(samples=4), 4, False, False),
+    "variance-uniform": Row(Variance(noise="uniform", samples=4), 4, False, False),
+    "variational": Row(VariationalDropout(samples=3), 3, False, False),
+    "variational-mean": Row(VariationalDropout(answer="mean"), 1, True, True),
+    "mimo": Row(MIMO(members=3), 3, True, True),
+    "mixture": Row(Mixture(members=3, parameters=1.6), 3, True, True),
+    "mixture-blob": Row(Mixture(members=3, parameters=0.9, blob=True), 3, True, True),
+    "batch-ensemble": Row(BatchEnsemble(members=3), 3, True, True),
+    "batch-ensemble-split": Row(BatchEnsemble(members=3, batches="split", batchnorm="own"), 3, True, True),
+    "treenet": Row(TreeNet(members=3), 3, False, True),
+    "multihead": Row(Multihead(members=3), 3, True, True),
+    "mc-dropout": Row(MCDropout(samples=4), 4, False, False),
+    "deep": Row(DeepEnsemble(members=2), 2, True, True),
+    "deep-inner": Row(DeepEnsemble(members=2, of=Inner(copies=2)), 2, True, True),
+    "deep-mimo": Row(DeepEnsemble(members=2, of=MIMO(members=2)), 4, True, True),
+    "deep-variance": Row(DeepEnsemble(members=2, of=Variance(samples=3)), 6, False, False),
+}
+
+
+@pytest.fixture(params=METHODS)
+def row(request) -> Row:
+    return METHODS[request.param]
+
+
+@pytest.fixture(params=NETWORKS)
+def case(request):
+    network, data = NETWORKS[request.param]
+    return network(), data
+
+
+def stochastic(ensemble: pluribus.Ensemble) -> bool:
+    return any(getattr(module, "sampled", False) for module in ensemble.modules())
+
+
+def warm(net: nn.Module, data) -> nn.Module:
+    """Running statistics that are not the initial ones, as a trained network has."""
+    net.train()
+    for _ in range(3):
+        net(data(16) if data.__name__ == "tokens" else data(16) * 2 + 1)
+    return net
+
+
+def test_the_members_answer_together(row, case):
+    net, data = case
+    ensemble = pluribus.ensemble(net, row.spec).eval()
+    assert ensemble(data(6)).shape == (row.members, 6, CLASSES)
+    p = ensemble.predict(data(5))
+    assert p.probs.shape == (5, CLASSES)
+    torch.testing.assert_close(p.probs.sum(1), torch.ones(5))
+    assert p.outputs.shape == (ensemble.members, 5, CLASSES)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])  # one row; fewer than M; as many as M; more
+def test_any_batch_size_is_answered(row, case, size):
+    net, data = case
+    ensemble = pluribus.ensemble(net, row.spec).eval()
+    assert ensemble(data(size)).shape == (row.members, size, CLASSES)
+
+
+def test_a_row_is_answered_the_same_in_any_company(row, case):
+    net, data = case
+    ensemble = pluribus.ensemble(net.double(), row.spec).eval()
+    if stochastic(ensemble):
+        pytest.skip("its draws differ from pass to pass")
+    x = data(4, torch.double)
+    whole = ensemble(x)
+    torch.testing.assert_close(torch.cat([ensemble(x[:1]), ensemble(x[1:])], 1), whole, rtol=0, atol=1e-10)
+    torch.testing.assert_close(ensemble.predict(x, batch_size=3).outputs, whole, rtol=0, atol=1e-10)
+
+
+def test_a_gradient_reaches_every_parameter(row, case):
+    net, data = case
+    ensemble = pluribus.ensemble(net, row.spec).train()
+    for _ in range(4):  # dead units and unlucky draws hide a gradient now and then
+        ensemble.loss(data(8), torch.randint(0, CLASSES, (8,)), examples=EXAMPLES).backward()
+    for name, parameter in ensemble.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0 or never_sees_data(name), name
+
+
+def never_sees_data(name: str) -> bool:
+    # The bias of a key moves all scores of a query alike, and a convolution's bias is undone by the BatchNorm after it.
+    return name.endswith("in_proj_bias")
+
+
+def test_the_callers_network_stays_untouched(row, case):
+    net, data = case
+    before = copy.deepcopy(net.state_dict())
+    modules = [(name, id(module), module.training) for name, module in net.named_modules()]
+    ensemble = pluribus.ensemble(net, row.spec, example=data(2))
+    optimizer = torch.optim.SGD(ensemble.param_groups(), lr=0.1)
+    for _ in range(2):
+        ensemble.loss(data(6), torch.randint(0, CLASSES, (6,)), examples=EXAMPLES).backward()
+        optimizer.step()
+    assert all(torch.equal(before[name], tensor) for name, tensor in net.state_dict().items())
+    assert modules == [(name, id(module), module.training) for name, module in net.named_modules()]
+    assert all(not module._forward_pre_hooks for module in net.modules())
+    assert all(parameter.grad is None for parameter in net.parameters())
+
+
+def test_training_reduces_the_loss(row, case):
+    net, data = case
+    ensemble = pluribus.ensemble(net, row.spec).train()
+    x, y = data(24), torch.arange(24) % CLASSES
+    optimizer = torch.optim.Adam(ensemble.param_groups(), lr=0.01)
+    losses = []
+    for _ in range(60):
+        loss = ensemble.loss(x, y, examples=100_000)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
+
+
+def test_saved_and_loaded_it_answers_the_same(row, case, tmp_path):
+    net, data = case
+    ensemble = pluribus.ensemble(warm(net, data), row.spec, example=data(2)).eval()
+    path = pluribus.save(ensemble, tmp_path / "ensemble")
+    torch.manual_seed(99)
+    again = pluribus.load(path, type(net)()).eval()
+    x = data(5)
+    torch.manual_seed(1)
+    expected = ensemble(x)
+    torch.manual_seed(1)
+    assert torch.equal(again(x), expected)
+
+
+def test_a_seed_repeats(row, case):
+    net, data = case
+    x, y = data(6), torch.arange(6) % CLASSES
+
+    def run() -> list[torch.Tensor]:
+        torch.manual_seed(7)
+        ensemble = pluribus.ensemble(net, row.spec).train()
+        loss = ensemble.loss(x, y, examples=EXAMPLES)
+        return [loss, ensemble.eval()(x), ensemble(x)]
+
+    assert all(torch.equal(a, b) for a, b in zip(run(), run(), strict=True))
+
+
+def test_finding_the_branch_uses_up_no_random_number(row, case):
+    net, data = case
+    x = data(4)
+    ensemble = pluribus.ensemble(net, row.spec)
+    torch.manual_seed(3)
+    first = ensemble(x)
+    torch.manual_seed(3)
+    torch.testing.assert_close(ensemble(x), first)
+
+
+def test_folding_leaves_every_prediction_unchanged(row, case):
+    net, data = case
+    ensemble = pluribus.ensemble(warm(net, data).double(), row.spec).eval()
+    x = data(5, torch.double)
+    if not row.folds:
+        with pytest.raises(Unsupported, match="no "):
+            ensemble.fold()
+        return
+    expected = ensemble(x)
+    folded = ensemble.fold()
+    assert not any(isinstance(module, pluribus.core.members.Converted) for module in folded.modules())
+    answer = folded(x)
+    torch.testing.assert_close(answer if answer.dim() == 3 else answer[None], expected, rtol=0, atol=1e-10)
+
+
+def test_a_member_is_a_plain_network(row, case):
+    net, data = case
+    ensemble = pluribus.ensemble(warm(net, data).double(), row.spec).eval()
+    x = data(5, torch.double)
+    if not row.plain_members:
+        with pytest.raises(Unsupported, match="no "):
+            ensemble.member(0)
+        return
+    expected = ensemble(x)
+    for index in range(row.members):
+        member = ensemble.member(index)
+        assert not any(isinstance(module, pluribus.core.members.Converted) for module in member.modules())
+        torch.testing.assert_close(member(x), expected[index], rtol=0, atol=1e-10)
+    with pytest.raises(IndexError):
+        ensemble.member(row.members)
+
+
+def test_a_trained_network_is_kept_as_promised(row, case):
+    net, data = case
+    net = warm(net, data).double().eval()
+    ensemble = pluribus.ensemble(net, row.spec).eval()
+    x = data(5, torch.double)
+    before = net(x)
+    keeps = row.spec.keeps
+    if isinstance(row.spec, DeepEnsemble) and row.spec.of is not None:
+        keeps = "member 0" if row.spec.of.keeps == "predictions" else row.spec.of.keeps
+    if keeps == "predictions":
+        torch.testing.assert_close(ensemble(x), before.expand(row.members, *before.shape), rtol=0, atol=1e-10)
+    if keeps == "member 0":
+        torch.testing.assert_close(ensemble(x)[0], before, rtol=0, atol=1e-10)
+    if isinstance(row.spec, VariationalDropout):
+        ensemble.answer = "mean"
+        torch.testing.assert_close(ensemble(x)[0], before, rtol=0, atol=1e-10)
+    mine = list(ensemble.parameters())
+    changed = [change.name for change in ensemble.changes] if keeps == "other layers" else []
+    for name, parameter in net.named_parameters():
+        bias = name.endswith("bias")  # may be there once for each member
+        if keeps in ("weights", "other layers") and not any(name.startswith(part) for part in changed):
+            assert any(torch.equal(p, parameter) or (bias and torch.equal(p[0], parameter)) for p in mine if p.dim()), name
+
+
+def test_late_branching_equals_branching_at_the_input(row, case):
+    """Also with noise: a probe makes the n-th draw of a pass the same however the pass is run."""
+    net, data = case
+    ensemble = pluribus.ensemble(warm(net, data).double(), row.spec).eval()
+    x = data(5, torch.double)
+    ensemble(x)
+    parts = ensemble.each() if hasattr(ensemble, "each") else [ensemble]
+    for part in parts:
+        if not any(isinstance(module, MemberLayer) for module in part.modules()):
+            continue
+        found = part.branch
+        part.state.count = part.members
+        part.state.probe = pluribus.core.members.Probe(part.members)
+        late = part.together(x) if found.kind != "loop" else None
+        part.state.probe.restart()
+        place(part, Branch("input"))
+        early = part.together(x)
+        part.state.probe = None
+        assert late is not None
+        torch.testing.assert_close(late, early, rtol=0, atol=1e-10)
+
+
+def test_it_can_be_copied(row, case):
+    net, data = case
+    ensemble = pluribus.ensemble(net, row.spec).eval()
+    x = data(4)
+    ensemble(x)
+    twin = copy.deepcopy(ensemble)
+    torch.manual_seed(5)
+    expected = ensemble(x)
+    torch.manual_seed(5)
+    assert torch.equal(twin(x), expected)
+    with torch.no_grad():
+        for parameter in twin.parameters():
+            parameter.zero_()
+    torch.manual_seed(5)
+    assert torch.equal(ensemble(x), expected)
+
+
+def test_it_describes_itself(row, case):
+    net, data = case
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        description = pluribus.ensemble(net, row.spec).describe(data(2))
+    assert description.parameters == sum(p.numel() for p in pluribus.ensemble(net, row.spec).parameters())
+    assert description.base_parameters == sum(p.numel() for p in net.parameters())
+    assert description.flops > 0
+    assert description.base_flops > 0
+    assert type(row.spec).__name__ in str(description)
+
+
+@pytest.mark.parametrize("dtype", [torch.double, torch.bfloat16])
+def test_the_dtype_follows_the_network(row, case, dtype):
+    net, data = case
+    ensemble = pluribus.ensemble(net.to(dtype), row.spec)
+    assert {p.dtype for p in ensemble.parameters()} == {dtype}
+    x = data(6)
+    x = x.to(dtype) if x.is_floating_point() else x
+    ensemble.loss(x, torch.arange(6) % CLASSES, examples=EXAMPLES).backward()
+    answer = ensemble.eval()(x)
+    assert answer.dtype == dtype
+    assert answer.isfinite().all()
