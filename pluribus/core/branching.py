@@ -89,11 +89,13 @@ def candidates(order: list[str], layers: dict[str, MemberLayer]) -> Iterator[Bra
         raise ConversionError(
             f"the network never runs the layers that were converted ({', '.join(layers)}): choose others with include="
         )
-    name, kind = first, "layer"
-    while name:
-        if order.count(name) == 1:
-            yield Branch(kind, name)  # type: ignore[arg-type]
-        name, kind = name.rpartition(".")[0], "module"
+    if order.count(first) == 1:
+        yield Branch("layer", first)
+    around = first.rpartition(".")[0]
+    while around:
+        if order.count(around) == 1:
+            yield Branch("module", around)
+        around = around.rpartition(".")[0]
     yield Branch("input")
 
 
@@ -136,12 +138,11 @@ def agree(answer: Tensor, reference: Tensor) -> bool:
 
 
 def calls(net: nn.Module, run: Any) -> list[str]:
-    """The names of the modules in the order in which `run` calls them."""
+    """The names of the modules in the order in which `run` calls them; the network itself is ""."""
     order: list[str] = []
     hooks = [
         module.register_forward_pre_hook(lambda _, __, name=name: order.append(name))
         for name, module in net.named_modules()
-        if name
     ]
     try:
         run()

@@ -51,7 +51,8 @@ class Subject:
         if self.ran is None and self.example is not None:
             trial = copied(self.net, {})
             with quiet(trial):
-                self.ran = list(dict.fromkeys(calls(trial, lambda: trees.call(trial, self.example))))
+                trace = calls(trial, lambda: trees.call(trial, self.example))
+            self.ran = [name for name in dict.fromkeys(trace) if name]
         return [name for name in self.modules if name] if self.ran is None else self.ran
 
     def layers(self, types: tuple[type[nn.Module], ...]) -> dict[str, nn.Module]:

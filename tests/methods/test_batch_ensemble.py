@@ -1,0 +1,115 @@
+import pytest
+import torch
+from torch import nn
+
+import pluribus
+from pluribus import BatchEnsemble
+from tests.networks import NestedMLP, ResidualCNN, images, vectors
+
+from .test_inner import LAYERS
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_a_materialised_member_equals_its_plain_layer(kind):
+    make, shape = LAYERS[kind]
+    ensemble = pluribus.ensemble(make().double(), BatchEnsemble(members=3)).eval()
+    layer = ensemble.net
+    with torch.no_grad():
+        if layer.bias is not None:
+            layer.bias.add_(torch.randn_like(layer.bias))
+    x = torch.randn(*shape, dtype=torch.double)
+    answers = ensemble(x)
+    for index in range(3):
+        torch.testing.assert_close(ensemble.member(index)(x), answers[index], rtol=0, atol=1e-12)
+
+
+def test_a_members_weight_is_the_rank_one_scaling_of_the_shared_one():
+    layer = pluribus.ensemble(nn.Linear(4, 3).double(), BatchEnsemble(members=2)).net
+    expected = layer.weight * torch.outer(layer.s[1], layer.r[1])  # W ∘ (s rᵀ), W [O, I]
+    torch.testing.assert_close(layer.plain(1).weight, expected.detach())
+
+
+def test_factors_start_as_asked():
+    wide = nn.Linear(4000, 4000, bias=False)
+    normal = pluribus.ensemble(wide, BatchEnsemble(2, spread=0.5)).net
+    assert normal.r.mean().item() == pytest.approx(1, abs=0.03)
+    assert normal.s.std().item() == pytest.approx(0.5, abs=0.03)
+    sign = pluribus.ensemble(wide, BatchEnsemble(2, init="sign")).net
+    assert sorted(sign.r.unique().tolist()) == [-1, 1]
+
+
+def test_ones_keep_the_networks_predictions_and_split_batches_part_them():
+    net = NestedMLP().double().eval()
+    ensemble = pluribus.ensemble(net, BatchEnsemble(members=3, init="ones", batches="split")).eval()
+    x = vectors(6, torch.double)
+    torch.testing.assert_close(ensemble(x), net(x).expand(3, 6, 3), rtol=0, atol=1e-10)
+    ensemble.train().loss(x, torch.arange(6) % 3).backward()
+    gradients = ensemble.net.head.s.grad
+    assert not torch.allclose(gradients[0], gradients[1])
+
+
+def test_members_that_would_never_part_are_refused():
+    with pytest.raises(ValueError, match="never part"):
+        BatchEnsemble(init="ones")
+    with pytest.raises(ValueError, match="never part"):
+        BatchEnsemble(spread=0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 9])
+def test_split_batches_give_every_row_to_some_member(size):
+    ensemble = pluribus.ensemble(NestedMLP(), BatchEnsemble(members=3, batches="split"))
+    x, y = torch.arange(float(size)).view(size, 1, 1, 1).expand(size, 3, 2, 2), torch.arange(size)
+    views, targets = ensemble.deal(x, y)
+    each = -(-size // 3)
+    assert views.batch.shape[:2] == targets.shape == (3, each)
+    assert torch.equal(views.batch[..., 0, 0, 0].long(), targets)
+    assert set(targets.flatten().tolist()) == set(range(size))
+    assert ensemble(views).shape == (3, each, 3)
+
+
+def test_dealt_rows_reach_their_own_member():
+    ensemble = pluribus.ensemble(ResidualCNN().double(), BatchEnsemble(members=3, batches="split")).eval()
+    x = images(6, torch.double)
+    views, _ = ensemble.deal(x, torch.zeros(6))
+    answers = ensemble(views)
+    for index in range(3):
+        torch.testing.assert_close(answers[index], ensemble.member(index)(x[2 * index : 2 * index + 2]), rtol=0, atol=1e-10)
+
+
+def test_tiled_batches_are_averaged_over():
+    ensemble = pluribus.ensemble(NestedMLP().double(), BatchEnsemble(members=3)).eval()
+    x, y = vectors(6, torch.double), torch.arange(6) % 3
+    out = ensemble(x)
+    expected = nn.functional.cross_entropy(out.flatten(0, 1), y.repeat(3))
+    torch.testing.assert_close(ensemble.loss(x, y), expected)
+
+
+def test_batchnorm_is_shared_or_own():
+    x = images(8)
+    shared = pluribus.ensemble(ResidualCNN(), BatchEnsemble(members=3)).train()
+    own = pluribus.ensemble(ResidualCNN(), BatchEnsemble(members=3, batchnorm="own")).train()
+    shared(x), own(x)
+    assert type(shared.net.stem[1]) is nn.BatchNorm2d
+    means = torch.stack([copy.running_mean for copy in own.net.stem[1].copies])
+    assert not torch.allclose(means[0], means[1])
+
+
+def test_shared_batchnorm_normalises_over_all_members_together():
+    """With members in the batch axis, training statistics are those of all members: the mean over them is normal, not each."""
+    net = nn.Sequential(nn.Linear(4, 5, bias=False), nn.BatchNorm1d(5, affine=False), nn.Linear(5, 2))
+    x = torch.randn(64, 4)
+    shared = pluribus.ensemble(net, BatchEnsemble(members=3, include="0")).train()
+    seen = []
+    shared(x)
+    shared.net[1].register_forward_hook(lambda module, args, output: seen.append(output.detach()))
+    shared(x)
+    assert seen[0].shape == (3 * 64, 5)
+    assert seen[0].var(0, correction=0).sub(1).abs().max() < 1e-3
+    assert seen[0].view(3, 64, 5).var(1).sub(1).abs().max() > 0.05
+
+
+def test_factors_are_not_decayed():
+    ensemble = pluribus.ensemble(NestedMLP(), BatchEnsemble())
+    _, spared = ensemble.param_groups()
+    names = {name for name, p in ensemble.named_parameters() if any(p is q for q in spared["params"])}
+    assert names == {name for name, _ in ensemble.named_parameters() if name.endswith((".r", ".s"))}

@@ -1,0 +1,138 @@
+"""The identities that make an inner ensemble as cheap as one layer."""
+
+import pytest
+import torch
+from torch import nn
+
+import pluribus
+from pluribus import Inner
+from pluribus.core.affine import AFFINE
+from pluribus.methods.inner import Averaged
+
+LAYERS = {
+    "linear": (lambda: nn.Linear(6, 4), (5, 6)),
+    "linear on sequences": (lambda: nn.Linear(6, 4), (5, 3, 6)),
+    "conv1d": (lambda: nn.Conv1d(4, 6, 3, padding=1), (5, 4, 9)),
+    "conv2d": (lambda: nn.Conv2d(4, 6, 3, stride=2, bias=False), (5, 4, 9, 9)),
+    "conv2d, groups": (lambda: nn.Conv2d(4, 6, 3, groups=2, padding="same", padding_mode="circular"), (5, 4, 7, 7)),
+    "conv3d": (lambda: nn.Conv3d(2, 3, 2), (3, 2, 4, 4, 4)),
+    "transposed 1d": (lambda: nn.ConvTranspose1d(4, 6, 3, stride=2), (5, 4, 5)),
+    "transposed 2d": (lambda: nn.ConvTranspose2d(4, 6, 3, stride=2, output_padding=1, groups=2), (5, 4, 5, 5)),
+    "transposed 3d": (lambda: nn.ConvTranspose3d(2, 3, 2), (3, 2, 3, 3, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_the_fused_layer_is_the_average_of_separate_ones_forward_and_backward(kind):
+    make, shape = LAYERS[kind]
+    fused = pluribus.ensemble(make().double(), Inner(copies=3, include="*"))
+    inner = fused.net
+    assert isinstance(inner, Averaged)
+    separate = [make().double() for _ in range(3)]
+    for index, layer in enumerate(separate):
+        with torch.no_grad():
+            layer.weight.copy_(inner.weight[index])
+            if layer.bias is not None:
+                layer.bias.copy_(inner.bias[index])
+    x = torch.randn(*shape, dtype=torch.double, requires_grad=True)
+    z = x.detach().clone().requires_grad_()
+    y, average = fused(x)[0], sum(layer(z) for layer in separate) / 3
+    torch.testing.assert_close(y, average, rtol=0, atol=1e-12)
+    towards = torch.randn_like(y)
+    (y * towards).sum().backward()
+    (average * towards).sum().backward()
+    torch.testing.assert_close(x.grad, z.grad, rtol=0, atol=1e-12)
+    for index, layer in enumerate(separate):
+        torch.testing.assert_close(inner.weight.grad[index], layer.weight.grad, rtol=0, atol=1e-12)
+        if layer.bias is not None:
+            torch.testing.assert_close(inner.bias.grad[index], layer.bias.grad, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("nesterov", [False, True])
+def test_under_sgd_it_is_the_base_layer_at_a_smaller_rate_and_a_larger_decay(nesterov):
+    """w̄ follows the base network trained with lr/m and m·wd, step for step; deviations only shrink together."""
+    copies, lr, decay = 4, 0.2, 1e-2
+    base = nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)).double()
+    ensemble = pluribus.ensemble(base, Inner(copies=copies, include="*"))
+    start = [m.weight.detach() - m.weight.detach().mean(0) for m in ensemble.modules() if isinstance(m, Averaged)]
+    options = {"momentum": 0.9, "nesterov": nesterov}
+    ours = torch.optim.SGD(ensemble.param_groups(), lr=lr, weight_decay=decay, **options)
+    theirs = torch.optim.SGD(base.parameters(), lr=lr / copies, weight_decay=copies * decay, **options)
+    x, y = torch.randn(16, 2, 6, 6, dtype=torch.double), torch.randint(0, 3, (16,))
+    for step in range(100):
+        for optimizer in (ours, theirs):
+            for group in optimizer.param_groups:
+                group["lr"] *= 0.98 if step % 10 == 9 else 1  # a schedule changes nothing
+        for optimizer, loss in (
+            (ours, ensemble.loss(x, y)),
+            (theirs, nn.functional.cross_entropy(base(x), y)),
+        ):
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+    for name, parameter in base.named_parameters():
+        ours_now = dict(ensemble.fold().named_parameters())[name]
+        torch.testing.assert_close(ours_now, parameter, rtol=0, atol=1e-10)
+    layers = [m for m in ensemble.modules() if isinstance(m, Averaged)]
+    for layer, before in zip(layers, start, strict=True):
+        now = layer.weight.detach() - layer.weight.detach().mean(0)
+        factor = (now * before).sum() / before.square().sum()
+        torch.testing.assert_close(now, factor * before, rtol=0, atol=1e-10)
+        assert 0 < factor < 1
+
+
+def test_the_papers_initialisation_has_the_gain_the_right_way_round():
+    """Eq. 10: Var = m/(β² n). PyTorch's gain is 1/β, so for ReLU Var = 2m/n, and the mean of the copies is plain Kaiming."""
+    layer = nn.Conv2d(16, 400, 5)
+    fan_in = 16 * 25
+    inner = pluribus.ensemble(layer, Inner(copies=4, init="paper")).net
+    assert inner.weight.var().item() == pytest.approx(4 * 2 / fan_in, rel=0.02)
+    assert inner.weight.mean(0).var().item() == pytest.approx(2 / fan_in, rel=0.03)
+    linear = pluribus.ensemble(layer, Inner(copies=4, init="paper", nonlinearity="linear")).net
+    assert linear.weight.var().item() == pytest.approx(4 / fan_in, rel=0.02)
+
+
+def test_keeping_a_network_gives_copies_the_variance_of_the_paper_about_it():
+    layer = nn.Conv2d(16, 400, 5, bias=False)
+    nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+    inner = pluribus.ensemble(layer, Inner(copies=4)).net
+    torch.testing.assert_close(inner.weight.mean(0), layer.weight)
+    assert inner.weight.var().item() == pytest.approx(4 * layer.weight.var().item(), rel=0.02)
+
+
+def test_folding_by_inverse_variance_follows_equation_11():
+    ensemble = pluribus.ensemble(nn.Linear(5, 4).double(), Inner(copies=3, fold="inverse-variance", init="paper"))
+    inner, folded = ensemble.net, ensemble.fold()
+    inverse = [1 / inner.weight[i].var(correction=1) for i in range(3)]
+    expected = sum(v * w for v, w in zip(inverse, inner.weight, strict=True)) / sum(inverse)
+    torch.testing.assert_close(folded.weight, expected.detach(), rtol=0, atol=1e-12)
+    expected = sum(v * b for v, b in zip(inverse, inner.bias, strict=True)) / sum(inverse)
+    torch.testing.assert_close(folded.bias, expected.detach(), rtol=0, atol=1e-12)
+
+
+def test_ien_takes_convolutions_and_ien_fc_takes_both():
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3))
+    assert [c.name for c in pluribus.ensemble(net, Inner()).changes] == ["0"]
+    assert [c.name for c in pluribus.ensemble(net, Inner(include="*")).changes] == ["0", "3"]
+    assert [c.name for c in pluribus.ensemble(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)), Inner()).changes] == ["0", "1"]
+
+
+def test_it_stores_m_copies_and_no_spare():
+    net = nn.Conv2d(3, 4, 3)
+    counted = pluribus.ensemble(net, Inner(copies=5)).describe(torch.randn(1, 3, 5, 5))
+    assert counted.parameters == 5 * counted.base_parameters
+    assert counted.deployed_parameters == counted.base_parameters
+    assert counted.flops == counted.deployed_flops == counted.base_flops
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [({"copies": 1}, "at least 2"), ({"init": "best"}, "one of 'keep', 'paper'"), ({"fold": "max"}, "one of 'mean'")],
+)
+def test_wrong_options_are_refused(options, said):
+    with pytest.raises(ValueError, match=said):
+        Inner(**options)
+
+
+def test_every_affine_type_is_covered_here():
+    assert {type(make()) for make, _ in LAYERS.values()} == set(AFFINE)

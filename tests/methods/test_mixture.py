@@ -1,0 +1,172 @@
+import pytest
+import torch
+from torch import nn
+
+import pluribus
+from pluribus import ConversionError, Mixture
+from pluribus.methods.mixture import Bank, Mixed, semi_orthogonal
+from tests.networks import DenseCNN, NestedMLP, ResidualCNN, Transformer, images
+
+NETS = {"mlp": NestedMLP, "residual": ResidualCNN, "dense": DenseCNN, "transformer": Transformer}
+
+
+def count(module: nn.Module) -> int:
+    return sum(p.numel() for p in module.parameters())
+
+
+@pytest.mark.parametrize("disjoint", [False, True])
+@pytest.mark.parametrize("ratio", [1.3, 1.7, 2.5, 4.0])
+@pytest.mark.parametrize("name", NETS)
+def test_budgets_are_met_to_within_one_template(name, ratio, disjoint):
+    net = NETS[name]()
+    budget = int(ratio * count(net))
+    try:
+        ensemble = pluribus.ensemble(net, Mixture(members=2, parameters=budget, disjoint=disjoint))
+    except ConversionError as error:
+        assert "too small" in str(error)
+        return
+    used = count(ensemble)
+    assert used <= budget
+    if ensemble_is_full(ensemble, disjoint):
+        assert any("could not use" in note for note in ensemble.notes)
+        return
+    blob = not isinstance(ensemble.banks[0], Bank)
+    smallest = 1 if blob else min(bank.templates[0].numel() for bank in ensemble.banks)
+    # a template that is added may bring one more coefficient for each member and layer
+    coefficients = 2 * sum(isinstance(m, Mixed) for m in ensemble.modules())
+    assert budget - used < smallest + coefficients
+    assert f"used {used:,}" in str(ensemble.describe())
+    assert ensemble.describe().parameters == used
+
+
+def ensemble_is_full(ensemble, disjoint: bool) -> bool:
+    """Every template that could be used is there."""
+    if not isinstance(ensemble.banks[0], Bank):
+        sizes = [m.affine.template.weight.numel() for m in ensemble.modules() if isinstance(m, Mixed)]
+        return len(ensemble.banks[0].numbers) == 5 * sum(sizes)
+    layers = [m for m in ensemble.modules() if isinstance(m, Mixed)]
+    most = [5 * sum(m._bank[0] is bank for m in layers) * (2 if disjoint else 1) for bank in ensemble.banks]
+    return all(len(bank.templates) >= n for bank, n in zip(ensemble.banks, most, strict=True))
+
+
+def test_a_ratio_and_a_count_mean_the_same():
+    net = ResidualCNN()
+    by_ratio = pluribus.ensemble(net, Mixture(parameters=2.0))
+    by_count = pluribus.ensemble(net, Mixture(parameters=2 * count(net)))
+    assert count(by_ratio) == count(by_count)
+    with pytest.raises(ValueError, match=r"write 2\.0"):
+        Mixture(parameters=2)
+
+
+def test_layers_are_grouped_by_type_and_shape_and_single_ones_are_shared():
+    ensemble = pluribus.ensemble(ResidualCNN(), Mixture(members=2, parameters=2.0))
+    groups: dict[int, list[str]] = {}
+    for name, module in ensemble.net.named_modules():
+        if isinstance(module, Mixed):
+            groups.setdefault(id(module._bank[0]), []).append(name)
+    assert sorted(groups.values()) == [
+        ["blocks.0.conv1", "blocks.0.conv2"],
+        ["blocks.1.conv2", "blocks.2.conv1", "blocks.2.conv2"],
+    ]
+    assert type(ensemble.net.stem[0]) is nn.Conv2d
+    assert type(ensemble.net.head) is nn.Linear
+    assert type(ensemble.net.blocks[1].conv1) is nn.Conv2d
+
+
+def test_templates_are_dealt_round_robin():
+    net = nn.Sequential(*[nn.Conv2d(4, 4, 3, padding=1, bias=False) for _ in range(6)], nn.Flatten(), nn.Linear(64, 2))
+    ensemble = pluribus.ensemble(net, Mixture(members=2, templates=2, parameters=int(count(net) - 144 + 2 * 2 * 6)))
+    assert len(ensemble.banks[0].templates) == 5
+    where = [module.where[0].tolist() for module in ensemble.net if isinstance(module, Mixed)]
+    assert where == [[0, 1], [2, 3], [4, 0], [1, 2], [3, 4], [0, 1]]  # (t·j + k) mod n
+    assert all(torch.equal(module.where[0], module.where[1]) for module in ensemble.net if isinstance(module, Mixed))
+
+
+def test_disjoint_members_have_no_template_in_common():
+    ensemble = pluribus.ensemble(ResidualCNN(), Mixture(members=3, parameters=4.0, disjoint=True))
+    for bank in ensemble.banks:
+        layers = [m for m in ensemble.modules() if isinstance(m, Mixed) and m._bank[0] is bank]
+        used = [set(torch.cat([layer.where[i] for layer in layers]).tolist()) for i in range(3)]
+        assert not used[0] & used[1]
+        assert not used[0] & used[2]
+        assert not used[1] & used[2]
+        assert used[0] | used[1] | used[2] == set(range(len(bank.templates)))
+
+
+def test_a_weight_is_the_mixture_of_its_templates():
+    ensemble = pluribus.ensemble(ResidualCNN().double(), Mixture(members=2, parameters=2.0))
+    layer = ensemble.net.blocks[2].conv1
+    templates = layer._bank[0].templates
+    for member in range(2):
+        terms = zip(layer.coefficients[member], layer.where[member], strict=True)
+        expected = sum(alpha * templates[index] for alpha, index in terms)  # eq. 2
+        torch.testing.assert_close(layer.weights()[member], expected)
+
+
+def test_members_have_their_own_normalisation():
+    ensemble = pluribus.ensemble(ResidualCNN(), Mixture(members=2, parameters=2.0)).train()
+    ensemble.loss(images(8), torch.arange(8) % 3)
+    norms = ensemble.net.blocks[0].bn1.copies
+    assert not torch.equal(norms[0].running_mean, norms[1].running_mean)
+
+
+def test_low_budgets_use_one_blob_and_meet_it_exactly():
+    net = nn.Sequential(*[nn.Conv2d(8, 8, 3, padding=1) for _ in range(4)], nn.Flatten(), nn.Linear(128, 2))
+    budget = count(net) // 3
+    ensemble = pluribus.ensemble(net, Mixture(members=2, parameters=budget))
+    assert count(ensemble) == budget
+    assert "one blob" in str(ensemble.describe())
+    assert all(isinstance(ensemble.net[i], Mixed) for i in (0, 1, 2, 3, 5))
+    layer, numbers = ensemble.net[3], ensemble.banks[0].numbers
+    size = layer.affine.template.weight.numel()
+    where = layer.where[0].tolist()
+    expected = sum(
+        a * numbers[(start + torch.arange(size)) % len(numbers)] for a, start in zip(layer.coefficients[1], where, strict=True)
+    )
+    torch.testing.assert_close(layer.weights()[1].flatten(), expected)
+    starts = [s for m in ensemble.net if isinstance(m, Mixed) for s in m.where[0].tolist()]
+    sizes = [m.affine.template.weight.numel() for m in ensemble.net if isinstance(m, Mixed) for _ in range(5)]
+    for here, step, after in zip(starts, sizes, starts[1:], strict=False):
+        assert after == (here + step) % len(numbers)  # one after the other, round and round
+
+
+def test_an_impossible_budget_is_refused_with_the_least_possible():
+    net = ResidualCNN()
+    with pytest.raises(ConversionError, match=r"needs at least [\d,]+") as caught:
+        pluribus.ensemble(net, Mixture(members=4, parameters=0.1))
+    least = int(str(caught.value).rsplit("least ", 1)[1].replace(",", ""))
+    assert count(pluribus.ensemble(net, Mixture(members=4, parameters=least))) == least
+
+
+def test_coefficients_are_not_decayed_and_templates_are():
+    ensemble = pluribus.ensemble(ResidualCNN(), Mixture(members=2, parameters=2.0))
+    decayed, spared = ensemble.param_groups()
+    coefficients = {id(m.coefficients) for m in ensemble.modules() if isinstance(m, Mixed)}
+    assert {id(p) for p in spared["params"]} == coefficients
+    assert {id(bank.templates) for bank in ensemble.banks} <= {id(p) for p in decayed["params"]}
+
+
+@pytest.mark.parametrize(("layers", "templates"), [(7, 5), (3, 5), (5, 5), (1, 4), (6, 1)])
+def test_coefficients_start_semi_orthogonal_with_rows_of_length_one_on_average(layers, templates):
+    matrix = semi_orthogonal(layers, templates).double()
+    gram = matrix @ matrix.T if layers <= templates else matrix.T @ matrix * templates / layers
+    torch.testing.assert_close(gram, torch.eye(min(layers, templates), dtype=torch.double), rtol=0, atol=1e-5)
+    assert matrix.square().sum(1).mean().item() == pytest.approx(1, abs=1e-5)
+
+
+def test_members_start_at_the_scale_of_the_network():
+    net = nn.Sequential(*[nn.Linear(200, 200) for _ in range(6)])
+    for spec in (Mixture(parameters=1.2), Mixture(parameters=0.4)):
+        member = pluribus.ensemble(net, spec).member(1)
+        ratios = [m.weight.std() / layer.weight.std() for m, layer in zip(member, net, strict=True)]
+        assert sum(ratios) / 6 == pytest.approx(1, abs=0.15)
+
+
+def test_losses_are_summed_or_averaged():
+    torch.manual_seed(0)
+    summed = pluribus.ensemble(ResidualCNN(), Mixture(members=3, parameters=2.0)).eval()
+    x, y = images(4), torch.arange(4) % 3
+    each = [nn.functional.cross_entropy(output, y) for output in summed(x)]
+    torch.testing.assert_close(summed.loss(x, y), sum(each))
+    summed.reduction = "mean"
+    torch.testing.assert_close(summed.loss(x, y), sum(each) / 3)

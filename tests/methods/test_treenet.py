@@ -1,0 +1,100 @@
+import warnings
+
+import pytest
+import torch
+from torch import nn
+
+import pluribus
+from pluribus import ConversionError, TreeNet
+from pluribus.core.members import PerMember
+from tests.networks import NestedMLP, ResidualCNN, Transformer, images
+
+
+def own(ensemble) -> list[str]:
+    return [name for name, module in ensemble.net.named_modules() if isinstance(module, PerMember)]
+
+
+def test_everything_from_the_split_on_is_the_members_own():
+    assert own(pluribus.ensemble(ResidualCNN(), TreeNet(split="blocks.1"))) == ["blocks.1", "blocks.2", "head"]
+    assert own(pluribus.ensemble(ResidualCNN(), TreeNet(split="blocks.1.conv2"))) == [
+        "blocks.1.conv2",
+        "blocks.1.bn2",
+        "blocks.1.shortcut",
+        "blocks.2",
+        "head",
+    ]
+    assert own(pluribus.ensemble(ResidualCNN(), TreeNet(split="head"))) == ["head"]
+
+
+def test_the_trunk_runs_once():
+    ensemble = pluribus.ensemble(ResidualCNN(), TreeNet(members=3, split="blocks.1")).eval()
+    ensemble(images(4))
+    rows = {}
+    for name, module in ensemble.net.named_modules():
+        if isinstance(module, nn.Conv2d):
+            module.register_forward_hook(lambda m, args, out, name=name: rows.setdefault(name, []).append(len(out)))
+    ensemble(images(4))
+    assert rows["stem.0"] == rows["blocks.0.conv2"] == [4]
+    assert rows["blocks.1.copies.2.conv1"] == [4]
+
+
+def test_without_a_split_it_is_about_halfway_between_two_blocks():
+    assert own(pluribus.ensemble(ResidualCNN(), TreeNet())) == ["blocks.1", "blocks.2", "head"]
+    assert own(pluribus.ensemble(NestedMLP(), TreeNet())) == ["body.1", "body.2", "head"]
+    assert own(pluribus.ensemble(Transformer(), TreeNet()))[0] == "encoder.layers.1"
+
+
+def test_branches_differ_and_the_first_keeps_the_network():
+    net = ResidualCNN()
+    branches = pluribus.ensemble(net, TreeNet(members=3)).net.head.copies
+    assert torch.equal(branches[0].weight, net.head.weight)
+    assert not torch.equal(branches[1].weight, branches[2].weight)
+    assert branches[1].weight.std().item() == pytest.approx(net.head.weight.std().item(), rel=0.5)
+
+
+def test_an_unknown_split_lists_what_could_be():
+    with pytest.raises(ConversionError, match=r"names no module that runs(.|\n)*blocks\.1\.conv1"):
+        pluribus.ensemble(ResidualCNN(), TreeNet(split="layer3"))
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(11, 8)
+        self.body = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 11, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, tokens):
+        return self.head(torch.relu(self.body(self.embed(tokens).mean(1))))
+
+
+def test_a_split_between_tied_weights_is_refused():
+    with pytest.raises(ConversionError, match=r"head\.weight is tied to embed"):
+        pluribus.ensemble(Tied(), TreeNet(split="head"))
+
+
+def test_tied_weights_on_one_side_stay_tied_in_every_branch():
+    net = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6), nn.ReLU(), nn.Linear(6, 6))
+    net[3].weight = net[1].weight
+    ensemble = pluribus.ensemble(net, TreeNet(members=2, split="1"))
+    for index in range(2):
+        assert ensemble.net[1].copies[index].weight is ensemble.net[3].copies[index].weight
+
+
+def test_a_layer_that_runs_later_than_it_was_registered_is_pointed_out():
+    class Backwards(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head, self.stem, self.body = nn.Linear(8, 3), nn.Linear(4, 8), nn.Linear(8, 8)
+
+        def forward(self, x):
+            return self.head(self.body(self.stem(x)))
+
+    ensemble = pluribus.ensemble(Backwards(), TreeNet(split="body"))
+    with pytest.warns(UserWarning, match="head runs after the split.*example="):
+        ensemble(torch.randn(2, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ensemble = pluribus.ensemble(Backwards(), TreeNet(split="body"), example=torch.randn(2, 4))
+    assert own(ensemble) == ["head", "body"]
