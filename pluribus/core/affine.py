@@ -73,7 +73,9 @@ class Affine:
         self.groups: int = 1 if self.linear else template.groups
         self.inputs: int = template.in_features if self.linear else template.in_channels
         self.outputs: int = template.out_features if self.linear else template.out_channels
-        self.fan_in: int = self.inputs // self.groups * (1 if self.linear else math.prod(template.kernel_size))
+        # How many products an output is the sum of; a transposed convolution spreads its kernel over `stride` places.
+        fan_in = self.inputs // self.groups * (1 if self.linear else math.prod(template.kernel_size))
+        self.fan_in: float = fan_in if self.transposed is None else fan_in / math.prod(template.stride)
 
     def __call__(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         if self.linear:
@@ -100,6 +102,15 @@ class Affine:
             return wide.unflatten(axis, (count, -1)).movedim(axis, 0)
         parts = [self(x[0 if shared else m], weight[m], None if bias is None else bias[m]) for m in range(count)]
         return torch.stack(parts)
+
+    def deviation(self, x: Tensor, variance: Tensor) -> Tensor:
+        """The standard deviation of the response to each row of x, of weights with this variance: √(Σ x² variance).
+
+        In single precision or better: squares leave the range of half precision, and √0 would have no gradient there.
+        """
+        wide = torch.promote_types(x.dtype, torch.float)
+        with torch.autocast(x.device.type, enabled=False):
+            return (self(x.to(wide).square(), variance.to(wide)) + 1e-16).sqrt()
 
     def along(self, vectors: Tensor, y: Tensor) -> Tensor:
         """Vectors `[M, C]` shaped to act on the channels of `[M, B, …]`: the last axis of a linear layer, else the third."""

@@ -2,14 +2,15 @@
 
 The batch is expanded at the deepest point from which everything downstream is consistent. The deepest candidate is the
 first member layer itself; if a skip connection crosses it (a shared batch meets a branched one), the enclosing block is
-tried, then the block around that, then the input. A network that takes no branched batch at all, because it keeps the batch
-on another axis, say, runs its members one after the other.
+tried, then the block around that, then the input. A network that takes no branched batch at all, because it keeps the
+batch on another axis, say, runs its members one after the other.
 
 No candidate is believed: each is compared with running the members one by one, on two rows, with members that are made to
 differ (`MemberLayer.marked`). So the first forward pass on a new ensemble costs a few small passes more.
 """
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,7 +19,8 @@ from torch import Tensor, nn
 
 from . import trees
 from .errors import ConversionError
-from .members import MemberLayer, Members, Probe
+from .members import MemberLayer, Members, PerMember, Probe
+from .modes import evaluating
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -32,7 +34,7 @@ class Branch(NamedTuple):
 
     def __str__(self) -> str:
         return {
-            "layer": f"members part in {self.name}; all before it runs once",
+            "layer": f"members part in {self.name or 'the network itself'}; all before it runs once",
             "module": f"members part on entering {self.name}; all before it runs once",
             "input": "members part at the input",
             "loop": "members run one after the other",
@@ -42,16 +44,17 @@ class Branch(NamedTuple):
 
 
 class Expand:
-    """A forward pre-hook that branches a shared batch."""
+    """A forward pre-hook that branches a shared batch. `flags` say which of the arguments' tensors carry the batch."""
 
-    def __init__(self, members: Members) -> None:
+    def __init__(self, members: Members, flags: list[bool]) -> None:
         self.members = members
+        self.flags = flags
 
-    def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
         members = self.members
         if members.only is not None or members.dealt:
             return args, kwargs
-        return trees.repeated((args, kwargs), members.count)
+        return trees.apply_to(self.flags, lambda leaf: trees.repeated(leaf, members.count), (args, kwargs))
 
 
 def find(ensemble: "Ensemble", batch: Any) -> Branch:
@@ -59,27 +62,46 @@ def find(ensemble: "Ensemble", batch: Any) -> Branch:
     layers = {name: m for name, m in ensemble.net.named_modules() if isinstance(m, MemberLayer)}
     if not layers:
         return Branch("none")
-    rows = trees.apply(lambda leaf: torch.cat([leaf[:2], leaf[:2]])[:2].detach(), batch)
-    with quiet(ensemble):
-        ensemble.state.count = ensemble.probed
-        probe = ensemble.state.probe = Probe(ensemble.probed)
+    state, two = ensemble.state, trees.few(batch, 2)
+    before = state.count
+    with quiet(ensemble), noise_for_zeros(ensemble):
+        state.count = ensemble.probed
+        probe = state.probe = Probe(ensemble.probed)
         try:
-            order = calls(ensemble.net, lambda: ensemble.alone(rows, 0))
-            ensemble.check_order(order)
+            calls = Calls(ensemble.net)
+            with calls:
+                ensemble.alone(two, 0)
+            ensemble.check_order(calls.order)
+            carried = carriers(ensemble, calls, trees.few(batch, 3))
+            for name, layer in layers.items():
+                if isinstance(layer, PerMember):
+                    layer.flags = carried.get(name)
             alone = []
             for index in range(probe.count):
                 probe.restart()
-                alone.append(ensemble.alone(rows, index))
+                alone.append(ensemble.alone(two, index))
             reference = torch.stack(alone)
-            for branch in candidates(order, layers):
-                place(ensemble, branch)
-                if same(ensemble, rows, reference):
+            for branch in candidates(calls.order, layers):
+                place(ensemble, branch, carried.get(branch.name, []))
+                if same(ensemble, two, reference):
                     return branch
         finally:
-            ensemble.state.probe = None
+            state.probe, state.count = None, before
     loop = Branch("loop")
     place(ensemble, loop)
     return loop
+
+
+def carriers(ensemble: "Ensemble", two: "Calls", three_rows: Any) -> dict[str, list[bool]]:
+    """Of every module, which tensors among its arguments carry the batch: those that grow from two rows to three."""
+    three = Calls(ensemble.net)
+    with three:
+        ensemble.alone(three_rows, 0)
+    return {
+        name: [a != b for a, b in zip(sizes, three.sizes[name], strict=True)]
+        for name, sizes in two.sizes.items()
+        if name in three.sizes and len(sizes) == len(three.sizes[name])
+    }
 
 
 def candidates(order: list[str], layers: dict[str, MemberLayer]) -> Iterator[Branch]:
@@ -99,14 +121,14 @@ def candidates(order: list[str], layers: dict[str, MemberLayer]) -> Iterator[Bra
     yield Branch("input")
 
 
-def place(ensemble: "Ensemble", branch: Branch) -> None:
+def place(ensemble: "Ensemble", branch: Branch, flags: list[bool] | None = None) -> None:
     """Put the branch where it belongs, and nowhere else."""
     for name, module in ensemble.net.named_modules():
         unhook(module)
         if isinstance(module, MemberLayer):
             module.branches = branch.kind == "layer" and name == branch.name
         if branch.kind == "module" and name == branch.name:
-            module.register_forward_pre_hook(Expand(ensemble.state), with_kwargs=True)
+            module.register_forward_pre_hook(Expand(ensemble.state, flags or []), with_kwargs=True)
     ensemble.branch = branch
 
 
@@ -123,44 +145,67 @@ def same(ensemble: "Ensemble", rows: Any, reference: Tensor) -> bool:
     ensemble.state.probe.restart()
     try:
         together = ensemble.together(rows)
-    except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):
+    except (RuntimeError, ValueError, IndexError, TypeError, AssertionError, StopIteration):
         return False
-    return agree(together, reference)
+    finite = reference.nan_to_num(0, 0, 0)
+    spread = (finite - finite.mean((0, 1), keepdim=True)).abs().max().item()
+    return agree(together, reference, 0.1 * spread)
 
 
-def agree(answer: Tensor, reference: Tensor) -> bool:
-    """Whether two answers differ by no more than rounding, even over many layers in half precision."""
+def agree(answer: Tensor, reference: Tensor, most: float = math.inf) -> bool:
+    """Whether two answers differ by no more than rounding, even over many layers, and by no more than `most`."""
     tolerance = {torch.double: 1e-8, torch.float: 1e-3}.get(reference.dtype, 5e-2)
     largest = reference.nan_to_num(0, 0, 0).abs().max().item()
     return answer.shape == reference.shape and torch.allclose(
-        answer, reference, rtol=0, atol=tolerance * largest, equal_nan=True
+        answer, reference, rtol=0, atol=min(tolerance * largest, most), equal_nan=True
     )
 
 
-def calls(net: nn.Module, run: Any) -> list[str]:
-    """The names of the modules in the order in which `run` calls them; the network itself is ""."""
-    order: list[str] = []
-    hooks = [
-        module.register_forward_pre_hook(lambda _, __, name=name: order.append(name))
-        for name, module in net.named_modules()
-    ]
-    try:
-        run()
-    finally:
-        for hook in hooks:
+class Calls:
+    """Listens to a network: which modules run, in which order, and how long the first axes of their arguments are."""
+
+    def __init__(self, net: nn.Module) -> None:
+        self.net = net
+        self.order: list[str] = []  # the network itself is ""
+        self.sizes: dict[str, list[int]] = {}
+        self._hooks: list[Any] = []
+
+    def __enter__(self) -> "Calls":
+        for name, module in self.net.named_modules():
+            self._hooks.append(module.register_forward_pre_hook(self._listener(name), with_kwargs=True))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for hook in self._hooks:
             hook.remove()
-    return order
+
+    def _listener(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def listen(module: nn.Module, args: Any, kwargs: Any) -> None:
+            self.order.append(name)
+            sizes = [leaf.shape[0] if leaf.dim() else 0 for leaf in trees.leaves((args, kwargs))]
+            self.sizes.setdefault(name, sizes)
+
+        return listen
 
 
 @contextmanager
 def quiet(module: nn.Module) -> Iterator[None]:
-    """Run `module` for a look only: evaluation mode, no gradient, no random number used up, all restored."""
-    training = {part: part.training for part in module.modules()}
+    """Run `module` for a look only: evaluation mode, no gradient, no random number used up."""
     devices = {p.device for p in module.parameters() if p.device.type == "cuda"}
-    module.eval()
+    with evaluating(module), torch.no_grad(), torch.random.fork_rng(devices=list(devices)):
+        yield
+
+
+@contextmanager
+def noise_for_zeros(module: nn.Module) -> Iterator[None]:
+    """A layer that starts as zeros would hide every mistake before it: for a look it gets noise, then its zeros again."""
+    zeros = [p for p in module.parameters() if p.is_floating_point() and not p.any()]
+    generator = torch.Generator().manual_seed(0)
+    for parameter in zeros:
+        noise = torch.randn(parameter.shape, generator=generator) * 0.3
+        parameter.data.copy_(noise)
     try:
-        with torch.no_grad(), torch.random.fork_rng(devices=list(devices)):
-            yield
+        yield
     finally:
-        for part, mode in training.items():
-            part.training = mode
+        for parameter in zeros:
+            parameter.data.zero_()

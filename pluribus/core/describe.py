@@ -9,6 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from . import trees
 from .errors import Unsupported
+from .modes import evaluating
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -67,8 +68,8 @@ class Description:
 
 
 KEPT = {
-    "predictions": "the network's predictions, exactly",
-    "member 0": "the network's predictions, exactly, in member 0; the others start anew",
+    "predictions": "the network's predictions, up to rounding",
+    "member 0": "the network's predictions in member 0; the others start anew",
     "weights": "the network's weights; members scatter about its predictions",
     "other layers": "the weights of the layers it did not change",
 }
@@ -77,7 +78,7 @@ KEPT = {
 def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description:
     if example is not None and ensemble.branch is None:
         ensemble.prepare(example)
-    row = None if example is None else trees.batched(lambda leaf: leaf[:1], example)
+    row = None if example is None else trees.part(example, 0, 1)
     try:
         deployed: nn.Module | None = ensemble.fold()
     except Unsupported:
@@ -110,20 +111,16 @@ def parameters(module: nn.Module) -> int:
 @torch.no_grad()
 def count_flops(module: nn.Module, batch: Any) -> int | None:
     """By torch's own counter; None if the network cannot be run for the count (on the meta device, say)."""
-    modes = {part: part.training for part in module.modules()}
-    module.eval()
     fused = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # the counter does not know the fused transformer kernels
     try:
-        with FlopCounterMode(display=False) as counter, torch.random.fork_rng(devices=[]):
+        with evaluating(module), FlopCounterMode(display=False) as counter, torch.random.fork_rng(devices=[]):
             trees.call(module, batch)
         return counter.get_total_flops()
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
         return None
     finally:
         torch.backends.mha.set_fastpath_enabled(fused)
-        for part, mode in modes.items():
-            part.training = mode
 
 
 def _ratio(value: int, base: int) -> str:

@@ -3,6 +3,7 @@
 Letters mean one thing everywhere: M members (or samples), B batch, C classes or outputs.
 """
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from .branching import Branch
 from .describe import Change, Description, describe
 from .errors import ConversionError, Unsupported
 from .members import Converted, Members
+from .modes import evaluating
 from .plain import Stack
 from .predictive import Predictive
 from .spec import Spec
@@ -67,7 +69,9 @@ class Ensemble(nn.Module):
         self.order = subject.ran
         self.notes: list[str] = []
         self._base = (skeleton(subject.net),)  # in a tuple, so that it is not one of our modules
-        self.train(subject.net.training)
+        self.training = subject.net.training
+        for name, layer in replaced.items():
+            layer.train(subject.modules[name].training)
 
     # --- answering ------------------------------------------------------------------------------------------------
 
@@ -91,7 +95,9 @@ class Ensemble(nn.Module):
 
     def together(self, x: Any) -> Tensor:
         """All members in one pass."""
-        entering = trees.repeated(x, self.state.count) if self.branch.kind == "input" else x  # type: ignore[union-attr]
+        entering = x
+        if self.branch.kind == "input":  # type: ignore[union-attr]
+            entering = trees.apply(lambda leaf: trees.repeated(leaf, self.state.count), x)
         return self.opened(trees.call(self.net, entering), trees.rows(x))
 
     def dealt(self, views: Any) -> Tensor:
@@ -168,15 +174,9 @@ class Ensemble(nn.Module):
     @torch.no_grad()
     def predict(self, x: Any, batch_size: int | None = None) -> Predictive:
         """Answer in evaluation mode, without gradients, in parts, so that memory does not grow with M or B."""
-        modes = {module: module.training for module in self.modules()}
-        self.eval()
-        try:
-            total = trees.rows(x)
+        with evaluating(self):
             size = batch_size or max(1, 4096 // self.members)
-            outputs = [self(trees.part(x, start, size)) for start in range(0, max(total, 1), size)]
-        finally:
-            for module, mode in modes.items():
-                module.training = mode
+            outputs = [self(trees.part(x, start, size)) for start in range(0, max(trees.rows(x), 1), size)]
         return Predictive(torch.cat(outputs, dim=1), self.task)
 
     # --- training -------------------------------------------------------------------------------------------------
@@ -255,10 +255,16 @@ class Ensemble(nn.Module):
     def plain(self, form: Callable[[Converted], nn.Module]) -> nn.Module:
         """A copy of the network with every converted layer in another form."""
         layers = [module for module in self.net.modules() if isinstance(module, Converted)]
-        plain = copied(self.net, {id(layer): form(layer) for layer in layers})
+        ours = set(self.net.modules())
+        memo: dict[int, Any] = {}
+        for layer in layers:
+            new = form(layer).train(layer.training)
+            # A part of the ensemble itself is copied, all of them with one memo: what they tie stays tied.
+            memo[id(layer)] = copy.deepcopy(new, memo) if new in ours else new
+        plain = copied(self.net, memo)
         for module in plain.modules():
             branching.unhook(module)
-        return plain.train(self.training)
+        return plain
 
     def unsupported(self, what: str, reason: str) -> Unsupported:
         return Unsupported(f"{type(self.spec).__name__} has no {what}: {reason}")

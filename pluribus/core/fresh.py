@@ -10,15 +10,16 @@ from torch import Tensor, nn
 from .errors import ConversionError
 
 
-def draws(weight: Tensor, copies: int) -> Tensor:
-    """`copies` independent zero-mean normal tensors with the mean square of `weight`: `[copies, *weight.shape]`.
+def scale(weight: Tensor) -> float:
+    """The root mean square. A weight matrix of zeros, as some classifiers start with, counts as 1/√fan_in: copies at a scale
+    of zero would never part."""
+    found = weight.detach().float().square().mean().sqrt().item()
+    return found or (weight[0].numel() ** -0.5 if weight.dim() > 1 else 0.0)
 
-    A weight matrix of zeros, as some classifiers start with, would make copies that never part: it counts as 1/√fan_in.
-    """
-    scale = weight.detach().square().mean().sqrt()
-    if weight.dim() > 1 and scale == 0:
-        scale = scale + weight[0].numel() ** -0.5
-    return torch.randn(copies, *weight.shape, dtype=weight.dtype, device=weight.device) * scale
+
+def draws(weight: Tensor, copies: int) -> Tensor:
+    """`copies` independent zero-mean normal tensors with the mean square of `weight`: `[copies, *weight.shape]`."""
+    return torch.randn(copies, *weight.shape, dtype=weight.dtype, device=weight.device) * scale(weight)
 
 
 def centred(deviations: Tensor) -> Tensor:
@@ -29,12 +30,16 @@ def centred(deviations: Tensor) -> Tensor:
 def redraw(module: nn.Module) -> nn.Module:
     """Draw every trainable parameter anew, in place, and forget running statistics."""
     changed = False
+    kept = [(e.weight, e.padding_idx) for e in module.modules() if isinstance(e, nn.Embedding) and e.padding_idx is not None]
+    rows = [weight[index].detach().clone() for weight, index in kept]
     with torch.no_grad():
         for parameter in module.parameters():
             spread = parameter.std() if parameter.numel() > 1 else parameter.new_zeros(())
             if parameter.requires_grad and spread > 0:
                 parameter.copy_(torch.randn_like(parameter) * spread + parameter.mean())
                 changed = True
+        for (weight, index), row in zip(kept, rows, strict=True):  # padding gets no gradient: it must stay what it is
+            weight[index] = row
     for part in module.modules():
         if isinstance(part, nn.modules.batchnorm._BatchNorm):
             part.reset_running_stats()

@@ -7,6 +7,7 @@ rows of member 0, then all of member 1. Layers that do not differ between member
 One `Members` object is shared by an ensemble and its layers. It is set before a forward pass and constant during it.
 """
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -117,6 +118,7 @@ class PerMember(MemberLayer):
     def __init__(self, copies: Sequence[nn.Module], members: Members) -> None:
         super().__init__(members)
         self.copies = nn.ModuleList(copies)
+        self.flags: list[bool] | None = None  # which tensors among the arguments carry the batch, once that is known
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         members = self.members
@@ -125,10 +127,12 @@ class PerMember(MemberLayer):
         elif self.shares:
             answers = [copy(*args, **kwargs) for copy in self.copies]
         else:
+            flags = self.flags or [True] * sum(1 for _ in trees.leaves((args, kwargs)))
+            opened = trees.apply_to(flags, lambda leaf: leaf.unflatten(0, (members.count, -1)), (args, kwargs))
             answers = []
             for index, copy in enumerate(self.copies):
-                own_args, own_kwargs = trees.chunk((args, kwargs), index, members.count)
-                answers.append(copy(*own_args, **own_kwargs))
+                own, named = trees.apply_to(flags, operator.itemgetter(index), opened)
+                answers.append(copy(*own, **named))
         if members.probe is None:
             return trees.concatenated(answers)
         return trees.apply(lambda *ys: self.marked(torch.stack(ys)).flatten(0, 1), *answers)

@@ -113,7 +113,7 @@ class Predictive:
 
     def nll(self, targets: Tensor) -> Tensor:
         """−log p(target) of every row, `[B, …]`."""
-        return -self.log_probs.gather(1, targets.long().unsqueeze(1)).squeeze(1)
+        return -self.log_probs.gather(1, targets.long().view_as(self.labels).unsqueeze(1)).squeeze(1)
 
     # --- regression -----------------------------------------------------------------------------------------------
 

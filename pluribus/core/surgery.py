@@ -6,7 +6,7 @@ kept in plain Python lists are all reached, shared ones stay shared, and the cal
 
 import copy
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch.nn.utils import parametrize
 
 from . import trees
 from .affine import skeleton
-from .branching import calls, quiet
+from .branching import Calls, quiet
 from .errors import ConversionError
 from .predictive import Task
 
@@ -50,9 +50,9 @@ class Subject:
         """Module names in the order in which they run on the example; without one, as they were registered."""
         if self.ran is None and self.example is not None:
             trial = copied(self.net, {})
-            with quiet(trial):
-                trace = calls(trial, lambda: trees.call(trial, self.example))
-            self.ran = [name for name in dict.fromkeys(trace) if name]
+            with quiet(trial), Calls(trial) as heard:
+                trees.call(trial, self.example)
+            self.ran = [name for name in dict.fromkeys(heard.order) if name]
         return [name for name in self.modules if name] if self.ran is None else self.ran
 
     def layers(self, types: tuple[type[nn.Module], ...]) -> dict[str, nn.Module]:
@@ -148,7 +148,7 @@ class Subject:
         return None
 
 
-def copied(net: nn.Module, replacements: dict[int, nn.Module]) -> nn.Module:
+def copied(net: nn.Module, replacements: Mapping[int, Any]) -> nn.Module:
     """A deep copy of `net` in which the module with id `key` is `replacements[key]`, wherever it is used."""
     memo: dict[int, Any] = dict(replacements)
     try:

@@ -1,9 +1,10 @@
 """Batches as people have them: a tensor, or tuples, lists and dictionaries of tensors.
 
-The first axis of every tensor is the batch.
+The first axis of every tensor that enters a network is the batch. Inside it that may be otherwise (a mask, a table of
+positions), so there a list of flags says which tensors carry the batch.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -33,39 +34,45 @@ def apply(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     return tree
 
 
-def rows(tree: Any) -> int:
-    """The batch size: the first axis of the first tensor."""
-    for leaf in leaves(tree):
-        if leaf.dim() == 0:
-            raise ValueError("a batch needs a first axis, got a tensor without axes: pass x.unsqueeze(0)")
-        return leaf.shape[0]
-    raise ValueError(f"a batch is a tensor or holds tensors, got {type(tree).__name__}")
+def apply_to(flags: Sequence[bool], function: Callable[[Tensor], Tensor], tree: Any) -> Any:
+    """`function` on the tensors that are flagged, in the order of `leaves`."""
+    each = iter(flags)
+    return apply(lambda leaf: function(leaf) if next(each) else leaf, tree)
 
 
-def batched(function: Callable[[Tensor], Tensor], tree: Any) -> Any:
-    """`function` on those tensors that carry the batch; others, a position table say, pass through."""
-    size = rows(tree)
-    return apply(lambda leaf: function(leaf) if leaf.dim() and leaf.shape[0] == size else leaf, tree)
+def rows(batch: Any) -> int:
+    """The batch size."""
+    sizes = {leaf.shape[0] if leaf.dim() else None for leaf in leaves(batch)}
+    if not sizes:
+        raise ValueError(f"a batch is a tensor or holds tensors, got {type(batch).__name__}")
+    if None in sizes:
+        raise ValueError("a batch needs a first axis, got a tensor without axes: pass x.unsqueeze(0)")
+    if len(sizes) > 1:
+        raise ValueError(
+            f"every tensor of a batch has the batch for its first axis, got sizes {', '.join(map(str, sizes))}: keep what does "
+            "not depend on the batch inside the network"
+        )
+    return sizes.pop()  # type: ignore[return-value]
 
 
-def repeated(tree: Any, times: int) -> Any:
+def few(batch: Any, count: int) -> Any:
+    """`count` rows, over again where there are fewer."""
+    return apply(lambda leaf: leaf[torch.arange(count, device=leaf.device) % leaf.shape[0]].detach(), batch)
+
+
+def part(batch: Any, start: int, size: int) -> Any:
+    """Up to `size` rows from `start` on."""
+    return apply(lambda leaf: leaf[start : start + size], batch)
+
+
+def repeated(leaf: Tensor, times: int) -> Tensor:
     """Every row `times` over, member-major: `[B, …]` → `[M·B, …]`."""
-    return batched(lambda leaf: leaf.expand(times, *leaf.shape).flatten(0, 1), tree)
+    return leaf.expand(times, *leaf.shape).flatten(0, 1)
 
 
 def concatenated(trees: list[Any]) -> Any:
     """One batch out of several, tensor by tensor."""
     return apply(lambda *tensors: torch.cat(tensors), *trees)
-
-
-def chunk(tree: Any, index: int, count: int) -> Any:
-    """Part `index` of `count` equal parts of a batch."""
-    return batched(lambda leaf: leaf.unflatten(0, (count, -1))[index], tree)
-
-
-def part(tree: Any, start: int, size: int) -> Any:
-    """Up to `size` rows from `start` on."""
-    return batched(lambda leaf: leaf[start : start + size], tree)
 
 
 def call(net: nn.Module, batch: Any) -> Any:

@@ -79,7 +79,7 @@ class BatchEnsembleEnsemble(Ensemble):
         size, count = trees.rows(x), self.state.count
         each = -(-size // count)
         index = (torch.arange(each * count) % size).view(count, each)
-        return Views(trees.batched(lambda leaf: leaf[index.to(leaf.device)], x)), y[index.to(y.device)]
+        return Views(trees.apply(lambda leaf: leaf[index.to(leaf.device)], x)), y[index.to(y.device)]
 
 
 class RankOne(MemberLayer):

@@ -107,6 +107,6 @@ class Deep(Ensemble):
     def fold(self) -> nn.Module:
         """The parts, each folded."""
         folded = [part.fold() for part in self.each()]
-        if all(part.state.count == 1 for part in self.each()):
+        if all((part.members if part.sampled else part.state.count) == 1 for part in self.each()):
             return Stack(folded, self.output)
         return Chain(folded)

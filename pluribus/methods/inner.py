@@ -89,7 +89,7 @@ class Averaged(Converted):
                 self.bias = None
             else:
                 # Each copy has its bias, drawn as PyTorch does.
-                drawn = bias.new_empty(spec.copies, *bias.shape).uniform_(-1, 1) / self.affine.fan_in**0.5
+                drawn = bias.new_empty(spec.copies, *bias.shape).uniform_(-1, 1) / weight[0].numel() ** 0.5
                 biases = drawn if spec.init == "paper" else bias + centred(drawn)
                 self.bias = nn.Parameter(biases, bias.requires_grad)
 
@@ -101,8 +101,10 @@ class Averaged(Converted):
 
     def inverse_variance(self) -> nn.Module:
         """Eq. 11."""
-        precision = 1 / self.weight.flatten(1).var(1)
-        share = precision / precision.sum()
+        if self.weight[0].numel() == 1:
+            return self.plain(0)  # one number has no variance
+        variance = self.weight.detach().double().flatten(1).var(1)
+        share = torch.softmax(-variance.log(), 0).to(self.weight.dtype)
         return self.affine.plain(
             torch.tensordot(share, self.weight, 1), None if self.bias is None else torch.tensordot(share, self.bias, 1)
         )

@@ -30,7 +30,7 @@ DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropou
 class MCDropout(Spec):
     """Sample `samples` dropout masks in evaluation.
 
-    `rate` is for dropout that is put in, or was there with rate zero; the network's own rates are kept. `include` and
+    `rate` is for dropout that is put in; the network's own rates are kept, unless all of them are zero. `include` and
     `exclude` choose among its dropout layers, or, if it has none, the layers to put dropout before.
     """
 
@@ -116,13 +116,18 @@ class Dropping(MemberLayer):
         super().__init__(members)
         self.rate = rate
         self.whole_channels = not isinstance(like, (nn.Dropout, nn.AlphaDropout))
+        self.unbatched_pair = isinstance(like, nn.Dropout1d)  # torch takes [B, C] for one [C, L]
         self.alpha = isinstance(like, (nn.AlphaDropout, nn.FeatureAlphaDropout))
 
     def respond(self, x: Tensor) -> Tensor:
+        if self.rate == 1:
+            return (x * 0).expand(self.members.count if self.members.only is None else 1, *x.shape[1:])
         shape = (*x.shape[1:3], *(1 for _ in x.shape[3:])) if self.whole_channels else x.shape[1:]
+        if self.unbatched_pair and x.dim() == 3:
+            shape = (x.shape[1], 1)
         kept = self.draw(torch.rand, shape, x) >= self.rate
         if not self.alpha:
-            return x * kept.to(x.dtype) / max(1 - self.rate, torch.finfo(x.dtype).tiny)
+            return x * kept.to(x.dtype) / (1 - self.rate)
         # Alpha dropout keeps the mean 0 and the variance 1 of SELU's activations; what is dropped becomes `floor`.
         floor = -1.7580993408473766
         scale = ((1 - self.rate) * (1 + self.rate * floor**2)) ** -0.5

@@ -59,6 +59,8 @@ class MIMO(Spec):
         require_count("batch_repetition", self.batch_repetition, 1, "every row is seen at least once")
         require_share("input_repetition", self.input_repetition)
         require_choice("init", self.init, ("keep", "fresh"))
+        if self.input_repetition == 1 and self.init == "keep":
+            raise ValueError('input_repetition=1 gives all heads the same data, and equal ones never part: use init="fresh"')
 
     def convert(self, subject: Subject) -> Ensemble:
         inputs = list(subject.select(INPUTS, self.first, default=lambda layers: list(layers)[:1]))
@@ -93,7 +95,7 @@ class MIMOEnsemble(Ensemble):
         """Views and targets `[M, B·r, …]`."""
         assert isinstance(self.spec, MIMO)
         index = dealing(trees.rows(x), self.spec).to(y.device)
-        views = trees.batched(lambda leaf: leaf[index.to(leaf.device)], x)
+        views = trees.apply(lambda leaf: leaf[index.to(leaf.device)], x)
         return Views(views), y[index]
 
     def check_order(self, order: list[str]) -> None:
@@ -119,12 +121,12 @@ class MIMOEnsemble(Ensemble):
                 "another with MIMO(last=…)"
             )
         plain = trees.apply(lambda leaf: leaf[0], x.batch) if isinstance(x, Views) else x
-        row = trees.batched(lambda leaf: leaf[:1], plain)
-        tiled = trees.apply(lambda leaf: leaf.expand(self.state.count, *leaf.shape), row)
+        two = trees.few(plain, 2)
+        tiled = trees.apply(lambda leaf: leaf.expand(self.state.count, *leaf.shape), two)
         try:
             with quiet(self):
-                merges = agree(self.dealt(tiled), self.together(row))
-        except RuntimeError:
+                merges = agree(self.dealt(tiled), self.together(two))
+        except (RuntimeError, ConversionError):
             merges = False
         if not merges:
             self.branch = None
@@ -165,6 +167,8 @@ class Merge(Converted):
         count = spec.members
         with torch.no_grad():
             drawn = draws(weight, count) / count**0.5
+            if self.padding is not None:
+                drawn[:, self.padding] = 0  # it gets no gradient: what it starts as it stays
             weights = drawn if spec.init == "fresh" else weight / count + centred(drawn)
             self.weight = nn.Parameter(weights, weight.requires_grad)
             self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)

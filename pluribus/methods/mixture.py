@@ -5,17 +5,20 @@
 Layers are grouped by type and shape. A group's share of the parameter budget is its share in the plain network; as many
 templates as fit are its bank. Each layer mixes `templates` of them, dealt round-robin, (t·j + k) mod n, with coefficients of
 each member's own. Biases and normalisation layers are each member's own. A layer whose shape is the only one of its kind
-stays an ordinary layer that all members share. Where some group could not afford one template, or no two layers are
+stays an ordinary layer that all members share. Where the budget does not reach for that, or no two layers are
 alike, a single blob of numbers serves all layers: each takes its templates from it one after the other, round and round.
 
-What the paper leaves open, and what we do: coefficients are semi-orthogonal over layers × templates (as in its ancestors'
-code), scaled so that a layer starts with the variance of a template; templates are normal at the scale of the layers that
-they replace; losses are summed ("mean" by option); what flooring leaves of the budget goes to the groups with the largest
-remainders, so that it is met to within one template.
+What the paper leaves open, and what we do: coefficients are drawn semi-orthogonal over layers × templates (as in its
+ancestors' code), each layer's then scaled to length one, so that it starts with the variance of a template; templates are
+normal at the scale of the layers that they replace; losses are summed ("mean" by option); what flooring leaves of the
+budget goes to the groups with the largest remainders, so that it is met to within one template, up to the most that the
+layers can mix. A group has at least two templates (M if disjoint): with one, members would differ in sign and scale only,
+and the scale is undone by the normalisation that follows.
 
 "MixtureEnsembles: Leveraging Parameter Sharing for Efficient Ensembles", 2021; Savarese & Maire, 2019; Plummer et al., 2020.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -26,6 +29,7 @@ from ..core.affine import AFFINE, Affine, parts
 from ..core.describe import parameters as count_parameters
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
+from ..core.fresh import scale
 from ..core.members import MemberLayer, Members, PerMember
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject, copied
@@ -66,7 +70,7 @@ class Mixture(Spec):
 
     def __post_init__(self) -> None:
         require_count("members", self.members, 2, "one member is a network with shared layers")
-        require_count("templates", self.templates, 1, "a layer is mixed from at least one")
+        require_count("templates", self.templates, 2, "members that mix one template are equal up to scale")
         require_choice("loss", self.loss, ("sum", "mean"))
         if isinstance(self.parameters, bool) or not isinstance(self.parameters, (int, float)) or self.parameters <= 0:
             raise ValueError(f"parameters must be a positive ratio (1.0) or count (36_500_000), got {self.parameters!r}")
@@ -126,23 +130,33 @@ class Plan:
 
         own = sum(count_parameters(norm) for norm in norms.values())
         self.blob = bool(spec.blob) or (spec.blob is None and not spec.disjoint and not alike)
-        for _ in range(2):  # once more, if the banks turn out too small
-            mixed = [Group(layers)] if self.blob else alike
-            if not mixed:
-                raise ConversionError("no two layers have the same type and shape, so there is nothing to share: use blob=True")
-            weights = sum(group.weights for group in mixed)
-            biases = sum(group.biases for group in mixed)
-            # What is no template and no coefficient: each member's norms and biases, and all that the members share.
-            self.fixed = base + (own + biases) * (spec.members - 1) - weights
-            self.groups = mixed
-            self.counts = self._blob_size() if self.blob else self._bank_sizes(weights)
-            if min(self.counts) >= (spec.members if spec.disjoint else 1):
-                break
-            if spec.blob is not None or spec.disjoint:
-                self._too_small(weights)
+        self._share_out(base, own, [Group(layers)] if self.blob else alike)
+        if self.total(self.least()) > self.budget and not self.blob and spec.blob is None and not spec.disjoint:
             self.blob = True
-        else:
-            self._too_small(weights)
+            self._share_out(base, own, [Group(layers)])
+        least = self.total(self.least())
+        if least > self.budget:
+            raise ConversionError(
+                f"a budget of {self.budget:,} parameters is too small: with {spec.members} members this network needs "
+                f"at least {least:,}"
+            )
+        self.counts = [self._blob_size()] if self.blob else self._bank_sizes()
+
+    def _share_out(self, base: int, own: int, groups: list[Group]) -> None:
+        """What is no template and no coefficient: each member's norms and biases, and all that the members share."""
+        if not groups:
+            raise ConversionError("no two layers have the same type and shape, so there is nothing to share: use blob=True")
+        self.groups = groups
+        self.weights = sum(group.weights for group in groups)
+        biases = sum(group.biases for group in groups)
+        self.fixed = base + (own + biases) * (self.spec.members - 1) - self.weights
+
+    def least(self) -> list[int]:
+        """The fewest templates with which members can part: one template for two of them would make them equal up to scale,
+        which normalisation undoes."""
+        if self.blob:
+            return [next(size for size in itertools.count(self.spec.templates) if self._distinct(size))]
+        return [self.spec.members if self.spec.disjoint else 2] * len(self.groups)
 
     def total(self, counts: list[int]) -> int:
         """All parameters of the ensemble."""
@@ -162,10 +176,15 @@ class Plan:
         """More templates than this would never be used."""
         return self.spec.templates * len(group) * (self.spec.members if self.spec.disjoint else 1)
 
-    def _bank_sizes(self, weights: int) -> list[int]:
+    def _bank_sizes(self) -> list[int]:
+        """Shares of the budget in whole templates. What flooring leaves goes to the largest remainders."""
         left = self.budget - self.fixed - sum(self._coefficients(g, self._most(g)) for g in self.groups)
-        exact = [left * group.weights / weights / group.size for group in self.groups]
-        counts = [max(0, min(int(e), self._most(g))) for e, g in zip(exact, self.groups, strict=True)]
+        exact = [left * group.weights / self.weights / group.size for group in self.groups]
+        least = self.least()
+        counts = [max(n, min(int(e), self._most(g))) for e, g, n in zip(exact, self.groups, least, strict=True)]
+        while self.total(counts) > self.budget:  # some group got its least at the cost of the others
+            fewer = [index for index, count in enumerate(counts) if count > least[index]]
+            counts = _plus(counts, max(fewer, key=lambda index: counts[index] - exact[index]), -1)
         while True:
             more = [
                 index
@@ -176,16 +195,19 @@ class Plan:
                 return counts
             counts = _plus(counts, max(more, key=lambda index: exact[index] - counts[index]))
 
-    def _blob_size(self) -> list[int]:
-        most = self.spec.templates * self.groups[0].weights
-        return [min(most, self.budget - self.total([0]))]
+    def _blob_size(self) -> int:
+        sizes = range(min(self.spec.templates * self.weights, self.budget - self.total([0])), 0, -1)
+        return next(size for size in sizes if self._distinct(size))
 
-    def _too_small(self, weights: int) -> None:
-        least = self.total([1 if self.blob else (self.spec.members if self.spec.disjoint else 1)] * len(self.groups))
-        raise ConversionError(
-            f"a budget of {self.budget:,} parameters is too small: with {self.spec.members} members this network needs "
-            f"at least {least:,}"
-        )
+    def _distinct(self, size: int) -> bool:
+        """Whether a layer's templates begin at different places of a blob of this size: else they would be the same."""
+        layers = {parts(layer)[0].numel() for layer in self.groups[0].values()}
+        return all(layer * steps % size for layer in layers for steps in range(1, self.spec.templates))
+
+    def unused(self) -> int:
+        """What of the budget is left because no layer would mix more templates."""
+        full = [self.spec.templates * self.weights] if self.blob else [self._most(group) for group in self.groups]
+        return self.budget - self.total(self.counts) if self.counts == full else 0
 
     def banks(self) -> list[tuple[Group, int]]:
         return list(zip(self.groups, self.counts, strict=True))
@@ -195,7 +217,7 @@ class Plan:
         spec = self.spec
         each = spec.templates if self.blob else self._mixed(count)
         like, _ = parts(next(iter(group.values())))
-        alphas = torch.stack([semi_orthogonal(len(group), each) for _ in range(spec.members)]).to(like)
+        alphas = torch.stack([coefficients(len(group), each) for _ in range(spec.members)]).to(like)
         result, pointer = [], 0
         for j, (name, layer) in enumerate(group.items()):
             if self.blob:
@@ -207,26 +229,20 @@ class Plan:
                 where = torch.stack([o[(each * j + torch.arange(each)) % len(o)] for o in own])
             else:
                 where = ((each * j + torch.arange(each)) % count).expand(spec.members, each)
-            scale = _scale(layer) if self.blob else 1.0
-            result.append((name, alphas[:, j] * scale, where))
+            start = scale(parts(layer)[0]) if self.blob else 1.0
+            result.append((name, alphas[:, j] * start, where))
         return result
 
 
-def _plus(counts: list[int], index: int) -> list[int]:
-    return [count + (position == index) for position, count in enumerate(counts)]
+def _plus(counts: list[int], index: int, step: int = 1) -> list[int]:
+    return [count + step * (position == index) for position, count in enumerate(counts)]
 
 
-def _scale(layer: nn.Module) -> float:
-    """The root mean square of a layer's weights."""
-    weight = parts(layer)[0].detach()
-    return weight.square().mean().sqrt().item() or weight[0].numel() ** -0.5
-
-
-def semi_orthogonal(layers: int, templates: int) -> Tensor:
-    """`[L, t]` with orthonormal rows, or orthogonal columns if L > t; rows have length one, or do so on average."""
+def coefficients(layers: int, templates: int) -> Tensor:
+    """`[L, t]`: semi-orthogonal, then every row of length one."""
     matrix = torch.empty(layers, templates)
     nn.init.orthogonal_(matrix)
-    return matrix * max(1.0, layers / templates) ** 0.5
+    return nn.functional.normalize(matrix, dim=1)
 
 
 class MixtureEnsemble(Ensemble):
@@ -245,6 +261,8 @@ class MixtureEnsemble(Ensemble):
         total = plan.total(plan.counts)
         what = f"one blob of {plan.counts[0]:,}" if plan.blob else f"templates {' + '.join(map(str, plan.counts))}"
         self.notes.append(f"budget {plan.budget:,} parameters, used {total:,}: {what}")
+        if plan.unused() > 0:
+            self.notes.append(f"it could not use {plan.unused():,} parameters: mix more templates= a layer")
 
 
 class Bank(nn.Module):
@@ -252,9 +270,9 @@ class Bank(nn.Module):
 
     def __init__(self, count: int, group: Group) -> None:
         super().__init__()
-        scale = (sum(_scale(layer) ** 2 for layer in group.values()) / len(group)) ** 0.5
+        start = (sum(scale(parts(layer)[0]) ** 2 for layer in group.values()) / len(group)) ** 0.5
         like, _ = parts(next(iter(group.values())))
-        self.templates = nn.Parameter(torch.randn(count, *like.shape, dtype=like.dtype, device=like.device) * scale)
+        self.templates = nn.Parameter(torch.randn(count, *like.shape, dtype=like.dtype, device=like.device) * start)
 
     def mix(self, coefficients: Tensor, where: Tensor, shape: torch.Size) -> Tensor:
         """`[M, t]` coefficients → one weight a member, `[M, *shape]`."""

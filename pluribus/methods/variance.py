@@ -98,13 +98,12 @@ class ZeroMean(MemberLayer):
             y = self.affine.each(x, self.sigma * self.epsilon(self.sigma))
         else:
             std = self.std(x.flatten(0, 1)).unflatten(0, x.shape[:2])  # once, if the members share x
-            y = std * self.draw(torch.randn, std.shape[1:], std).to(std.dtype)
+            y = (std * self.draw(torch.randn, std.shape[1:], std)).to(x.dtype)
         return y if self.bias is None else y + self.affine.along(self.bias.unsqueeze(0), y)
 
     def std(self, x: Tensor) -> Tensor:
         """The standard deviation of the response to each row of x."""
-        variance = VARIANCE[self.noise] * self.affine(x.square(), self.sigma.square())
-        return (variance + max(1e-16, torch.finfo(x.dtype).tiny)).sqrt()
+        return VARIANCE[self.noise] ** 0.5 * self.affine.deviation(x, self.sigma.square())
 
     def epsilon(self, like: Tensor) -> Tensor:
         """Noise for one set of weights a member, `[M, *like.shape]`."""

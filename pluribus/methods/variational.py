@@ -28,7 +28,9 @@ from torch import Tensor, nn
 from ..core import divergence
 from ..core.affine import AFFINE, Affine, parts
 from ..core.ensemble import Criterion, Ensemble
+from ..core.fresh import scale
 from ..core.members import MemberLayer, Members
+from ..core.modes import evaluating
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject
 
@@ -130,17 +132,16 @@ class VariationalEnsemble(Ensemble):
         if self.task == "regression" and criterion is None:
             raise ValueError("the ELBO of a regression needs criterion=, the mean negative log-likelihood of a batch")
         criterion = criterion or self.criterion
-        before = self.training, self.samples, self.answer
-        self.eval()
+        before = self.samples, self.answer
         self.samples, self.answer = samples, "average"
         try:
             data = 0.0
-            for x, y in batches:
-                data -= sum(criterion(output, y).item() for output in self(x)) / samples * len(y)
+            with evaluating(self):
+                for x, y in batches:
+                    data -= sum(criterion(output, y).item() for output in self(x)) / samples * len(y)
             return ELBO(data, self.penalty().item())
         finally:
-            training, self.samples, self.answer = before
-            self.train(training)
+            self.samples, self.answer = before
 
     def member(self, index: int) -> nn.Module:
         if self.answer != "mean":
@@ -172,8 +173,7 @@ class Noisy(MemberLayer):
         if kind == "zero-mean":
             self.sigma = nn.Parameter(torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5, trains)
         elif kind == "additive":  # the same noise to begin with as one α for the layer
-            scale = weight.detach().square().mean().sqrt() * math.exp(spec.log_alpha / 2)
-            self.sigma = nn.Parameter(torch.ones_like(weight) * scale, trains)
+            self.sigma = nn.Parameter(torch.ones_like(weight) * scale(weight) * math.exp(spec.log_alpha / 2), trains)
         else:
             shape = {"layer": (), "neuron": (self.affine.outputs,), "weight": weight.shape}[kind]
             self.log_alpha = nn.Parameter(weight.new_full(shape, spec.log_alpha), trains)
@@ -193,7 +193,7 @@ class Noisy(MemberLayer):
             y = self.affine(rows, self.mu).unflatten(0, x.shape[:2])
         else:
             std = self.std(rows).unflatten(0, x.shape[:2])
-            y = std * self.draw(torch.randn, std.shape[1:], std).to(std.dtype)
+            y = (std * self.draw(torch.randn, std.shape[1:], std)).to(x.dtype)
             if answer != "zero-mean" and self.weight is not None:
                 y = y + self.affine(rows, self.weight).unflatten(0, x.shape[:2])
         return y if self.bias is None else y + self.affine.along(self.bias.unsqueeze(0), y)
@@ -202,12 +202,10 @@ class Noisy(MemberLayer):
         """The standard deviation of the response to each row of x."""
         if self.spec.parameterization in ("layer", "neuron"):  # α is the same for all weights of an output, so it can wait
             assert self.log_alpha is not None
-            variance = self.affine(x.square(), self.mu.square())
-            alpha = self.log_alpha.exp().expand(1, self.affine.outputs)
-            variance = variance * self.affine.along(alpha, variance.unsqueeze(0)).squeeze(0)
-        else:
-            variance = self.affine(x.square(), self.variance())
-        return (variance + max(1e-16, torch.finfo(x.dtype).tiny)).sqrt()
+            std = self.affine.deviation(x, self.mu.square())
+            root = (0.5 * self.log_alpha).exp().expand(1, self.affine.outputs)
+            return std * self.affine.along(root, std.unsqueeze(0)).squeeze(0)
+        return self.affine.deviation(x, self.variance())
 
     def variance(self) -> Tensor:
         """Of every weight."""

@@ -8,7 +8,7 @@ from ..core.predictive import Predictive
 
 def accuracy(p: Predictive, targets: Tensor) -> float:
     """The share of rows whose most probable class is the target."""
-    return (p.labels == targets).double().mean().item()
+    return (p.labels == targets.view_as(p.labels)).double().mean().item()
 
 
 def nll(p: Predictive, targets: Tensor) -> float:
@@ -24,7 +24,7 @@ def ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
     Guo et al., "On Calibration of Modern Neural Networks", 2017, eq. 3.
     """
     confidence = p.confidence.flatten().double()
-    right = (p.labels == targets).flatten().double()
+    right = (p.labels == targets.view_as(p.labels)).flatten().double()
     index = (confidence * bins).ceil().long().sub(1).clamp(0, bins - 1)
     gaps = torch.zeros(bins, dtype=torch.double, device=confidence.device).index_add(0, index, right - confidence)
     return gaps.abs().sum().item() / max(len(confidence), 1)

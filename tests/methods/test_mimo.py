@@ -13,7 +13,7 @@ from tests.networks import NETWORKS, DenseCNN, NestedMLP, ResidualCNN, images, v
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_views_have_the_promised_marginals_and_the_promised_shared_share(members, repetition, share):
     size = 10
-    spec = MIMO(members, input_repetition=share, batch_repetition=repetition)
+    spec = MIMO(members, input_repetition=share, batch_repetition=repetition, init="fresh")
     index = dealing(size, spec)
     total = size * repetition
     assert index.shape == (members, total)
@@ -124,6 +124,17 @@ def test_equal_heads_part_because_their_targets_differ():
     assert not torch.allclose(head.grad[0], head.grad[1])
 
 
+def test_equal_heads_on_equal_data_are_refused():
+    with pytest.raises(ValueError, match="never part"):
+        MIMO(input_repetition=1.0)
+
+
+def test_padding_stays_what_it_is():
+    net = nn.Sequential(nn.Embedding(7, 4, padding_idx=2), nn.Flatten(), nn.Linear(12, 2))
+    for init in ("keep", "fresh"):
+        assert pluribus.ensemble(net, MIMO(3, init=init)).net[0].weight[:, 2].abs().max() == 0
+
+
 class Backwards(nn.Module):
     """Registered in the wrong order."""
 
@@ -171,7 +182,7 @@ class Around(nn.Module):
 @pytest.mark.parametrize("where", ["first", "last"])
 def test_a_path_around_either_layer_is_refused_with_the_reason(where):
     ensemble = pluribus.ensemble(Around(where), MIMO(2))
-    with pytest.raises(ConversionError, match=f"goes around.*MIMO\\({where}=…\\)|goes around it"):
+    with pytest.raises(ConversionError, match=rf"goes around(.|\n)*MIMO\({where}=…\)"):
         ensemble(torch.randn(5, 4))
 
 

@@ -28,9 +28,8 @@ def test_heads_part_on_the_same_data():
 
 def test_it_is_mimo_with_all_inputs_repeated():
     """ρ = 1: with the same heads and a first layer ΣW_m, MIMO on equal inputs is multihead."""
-    net = NestedMLP().double()
-    mimo = pluribus.ensemble(net, MIMO(3, input_repetition=1.0))
-    multihead = pluribus.ensemble(net, Multihead(3))
+    mimo = pluribus.ensemble(NestedMLP().double(), MIMO(3, input_repetition=1.0, init="fresh"))
+    multihead = pluribus.ensemble(mimo.member(0), Multihead(3))
     with torch.no_grad():
         multihead.net.head.weight.copy_(mimo.net.head.weight)
         multihead.net.head.bias.copy_(mimo.net.head.bias)

@@ -1,5 +1,6 @@
 """Divergences against numerical integration; parameterisations and answers against their definitions."""
 
+import itertools
 import math
 
 import numpy as np
@@ -20,7 +21,7 @@ def expectation(f, *, singular: float | None = None) -> float:
     """E f(ε), ε ~ N(0, 1)."""
     points = sorted({-12.0, 12.0, *(p for p in [singular] if p is not None and abs(p) < 12)})
     total = 0.0
-    for low, high in zip(points, points[1:], strict=False):
+    for low, high in itertools.pairwise(points):
         total += integrate.quad(lambda e: f(e) * stats.norm.pdf(e), low, high, limit=400)[0]
     return total
 
@@ -40,7 +41,9 @@ def test_the_log_uniform_approximation_agrees_with_integration_and_decreases():
 
 
 def test_the_log_uniform_constant_makes_the_divergence_vanish():
-    assert expectation(lambda e: math.log(abs(e) + 1e-300), singular=0.0) == pytest.approx(-divergence.LOG_UNIFORM_CONSTANT, abs=1e-6)
+    assert expectation(lambda e: math.log(abs(e) + 1e-300), singular=0.0) == pytest.approx(
+        -divergence.LOG_UNIFORM_CONSTANT, abs=1e-6
+    )
     assert log_uniform_truth(18.0) == pytest.approx(0, abs=1e-3)
 
 
