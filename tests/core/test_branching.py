@@ -1,0 +1,170 @@
+"""Late branching: where it happens, that it never changes a number, and what happens where it cannot."""
+
+import pytest
+import torch
+from torch import nn
+
+import pluribus
+from pluribus import BatchEnsemble, MCDropout, Multihead, TreeNet, Variance
+from tests.networks import DenseCNN, NestedMLP, ResidualCNN, Transformer, images, tokens, vectors
+
+
+def branch(net, spec, x) -> tuple[str, str]:
+    return tuple(pluribus.ensemble(net, spec, example=x).branch)
+
+
+def test_the_batch_is_expanded_at_the_deepest_consistent_point():
+    assert branch(NestedMLP(), Variance(), vectors()) == ("layer", "body.2.0")
+    assert branch(ResidualCNN(), Variance(include="blocks.2.conv2"), images()) == ("module", "blocks.2")  # the skip crosses
+    assert branch(ResidualCNN(), TreeNet(split="blocks.1"), images()) == ("layer", "blocks.1")
+    assert branch(DenseCNN(), Variance(include="layers.1.5"), images()) == ("input", "")  # every layer sees every other
+    assert branch(Transformer(), Multihead(), tokens()) == ("layer", "head")
+    assert branch(Transformer(), Variance(include="encoder.layers.1.linear1"), tokens()) == ("module", "encoder.layers.1")
+
+
+class BatchSecond(nn.Module):
+    """Keeps the batch on the second axis inside, as torch's recurrent and attention modules do by default."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Linear(4, 8)
+        self.encoder = nn.TransformerEncoderLayer(8, 2, 16, batch_first=False, dropout=0.0)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.head(self.encoder(self.embed(x).transpose(0, 1)).mean(0))
+
+
+@pytest.mark.parametrize("length", [2, 3, 4, 6])  # some of them multiples of M, some equal to the batch
+def test_a_batch_on_another_axis_runs_the_members_one_after_the_other(length):
+    ensemble = pluribus.ensemble(BatchSecond().double(), BatchEnsemble(members=2)).eval()
+    x = torch.randn(3, length, 4, dtype=torch.double)
+    answers = ensemble(x)
+    assert ensemble.branch.kind == "loop"
+    assert "one after the other" in str(ensemble.describe())
+    for index in range(2):
+        torch.testing.assert_close(ensemble.member(index)(x), answers[index], rtol=0, atol=1e-10)
+    ensemble.train().loss(x, torch.arange(3)).backward()
+
+
+class Folding(nn.Module):
+    """Time folded into the batch; row-major keeps members apart, time-major does not."""
+
+    def __init__(self, time_major: bool) -> None:
+        super().__init__()
+        self.time_major = time_major
+        self.frame, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        size, time = x.shape[:2]
+        if self.time_major:
+            frames = self.frame(x.transpose(0, 1).reshape(time * size, 4)).view(time, size, 8).mean(0)
+        else:
+            frames = self.frame(x.reshape(size * time, 4)).view(size, time, 8).mean(1)
+        return self.head(torch.relu(frames))
+
+
+@pytest.mark.parametrize("time_major", [False, True])
+def test_time_folded_into_the_batch_is_never_taken_for_members(time_major):
+    ensemble = pluribus.ensemble(Folding(time_major).double(), BatchEnsemble(members=3)).eval()
+    x = torch.randn(4, 6, 4, dtype=torch.double)
+    answers = ensemble(x)
+    for index in range(3):
+        torch.testing.assert_close(ensemble.member(index)(x), answers[index], rtol=0, atol=1e-10)
+    assert ensemble.branch.kind == ("loop" if time_major else "input")
+
+
+class Masked(nn.Module):
+    """A block that also takes a table as long as the sequence: not a batch, though it may have the batch's length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Linear(4, 8)
+        self.block = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.3)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, x):
+        mask = nn.Transformer.generate_square_subsequent_mask(x.shape[1], dtype=x.dtype)
+        return self.head(self.block(self.stem(x), mask).mean(1))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 10])
+def test_what_is_no_batch_is_not_expanded_whatever_its_length(size):
+    x = torch.randn(size, 5, 4, dtype=torch.double)
+    assert pluribus.ensemble(Masked().double(), MCDropout(samples=3)).eval()(x).shape == (3, size, 3)
+    tree = pluribus.ensemble(Masked().double(), TreeNet(members=2, split="block")).eval()
+    answers = tree(x)
+    for index in range(2):
+        torch.testing.assert_close(tree.member(index)(x), answers[index], rtol=0, atol=1e-10)
+
+
+class Centred(nn.Module):
+    """Looks at the whole batch: no branched batch gives the members' own answers. Starts with a layer of zeros."""
+
+    def __init__(self, zeros: bool) -> None:
+        super().__init__()
+        self.stem, self.head = nn.Linear(4, 8), nn.Linear(8, 3)
+        if zeros:
+            nn.init.zeros_(self.head.weight), nn.init.zeros_(self.head.bias)
+
+    def forward(self, x):
+        h = self.stem(x)
+        return self.head(h - h.mean(0))
+
+
+@pytest.mark.parametrize("zeros", [False, True])
+def test_a_network_that_mixes_its_rows_is_noticed_even_behind_a_layer_of_zeros(zeros):
+    ensemble = pluribus.ensemble(Centred(zeros), BatchEnsemble(members=2, include="stem"))
+    before = [p.clone() for p in ensemble.parameters()]
+    ensemble(torch.randn(5, 4))
+    assert ensemble.branch.kind == "loop"
+    assert all(torch.equal(a, b) for a, b in zip(before, ensemble.parameters(), strict=True))
+
+
+def test_members_that_are_still_alike_do_not_hide_a_mistake():
+    ensemble = pluribus.ensemble(Folding(time_major=True).double(), BatchEnsemble(members=3, init="ones", batches="split"))
+    ensemble(torch.randn(4, 6, 4, dtype=torch.double))
+    assert ensemble.branch.kind == "loop"
+
+
+def test_the_first_pass_may_be_in_training_and_leaves_statistics_alone():
+    net = ResidualCNN().train()
+    ensemble = pluribus.ensemble(net, BatchEnsemble(members=2))
+    ensemble.prepare(images(4))
+    assert ensemble.training
+    assert torch.equal(ensemble.net.stem[1].running_mean, net.stem[1].running_mean)
+    assert ensemble.net.stem[1].num_batches_tracked == 0
+
+
+def test_converted_layers_that_never_run_are_an_error():
+    class Idle(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.used, self.idle = nn.Linear(4, 3), nn.Linear(4, 3)
+
+        def forward(self, x):
+            return self.used(x)
+
+    with pytest.raises(pluribus.ConversionError, match="never runs the layers that were converted"):
+        pluribus.ensemble(Idle(), Variance(include="idle"), example=torch.randn(2, 4))
+
+
+def test_several_inputs_come_as_a_tuple_or_a_dictionary():
+    class Two(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b, self.head = nn.Linear(4, 8), nn.Linear(3, 8), nn.Linear(8, 2)
+
+        def forward(self, a, b):
+            return self.head(torch.relu(self.a(a) + self.b(b)))
+
+    a, b = torch.randn(5, 4, dtype=torch.double), torch.randn(5, 3, dtype=torch.double)
+    for spec in (BatchEnsemble(members=3), BatchEnsemble(members=3, batches="split"), Multihead()):
+        ensemble = pluribus.ensemble(Two().double(), spec)
+        answers = ensemble.eval()((a, b))
+        torch.testing.assert_close(ensemble({"a": a, "b": b}), answers)
+        torch.testing.assert_close(ensemble.member(1)(a, b), answers[1], rtol=0, atol=1e-10)
+        torch.testing.assert_close(ensemble.predict((a, b), batch_size=2).outputs, answers)
+        ensemble.loss((a, b), torch.arange(5) % 2).backward()
+    with pytest.raises(ValueError, match="got sizes"):
+        ensemble((a, b[:3]))
