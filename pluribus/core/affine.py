@@ -132,8 +132,8 @@ class Affine:
     def plain(self, weight: Tensor, bias: Tensor | None = None) -> nn.Module:
         """An ordinary layer with these weights."""
         layer = copy.deepcopy(self.template)
-        layer.weight = nn.Parameter(weight.detach().clone())
-        layer.bias = None if bias is None else nn.Parameter(bias.detach().clone())
+        layer.weight = nn.Parameter(weight.detach().clone(), layer.weight.requires_grad)
+        layer.bias = None if bias is None else nn.Parameter(bias.detach().clone(), layer.bias.requires_grad)
         return layer
 
 

@@ -60,30 +60,40 @@ class Expand:
 def find(ensemble: "Ensemble", batch: Any) -> Branch:
     """The deepest branch that gives the members' own answers on two rows of `batch`."""
     layers = {name: m for name, m in ensemble.net.named_modules() if isinstance(m, MemberLayer)}
-    if not layers:
-        return Branch("none")
     state, two = ensemble.state, trees.few(batch, 2)
     before = state.count
     with quiet(ensemble), noise_for_zeros(ensemble):
         state.count = ensemble.probed
         probe = state.probe = Probe(ensemble.probed)
         try:
-            calls = Calls(ensemble.net)
-            with calls:
+            with Calls(ensemble.net) as calls:
                 ensemble.alone(two, 0)
             ensemble.check_order(calls.order)
-            carried = carriers(ensemble, calls, trees.few(batch, 3))
+            if not layers:
+                return Branch("none")
+            branches = list(candidates(calls.order, layers))
+            with Calls(ensemble.net) as more:
+                ensemble.alone(trees.few(batch, 3), 0)
+            carried = carriers(calls, more)
             for name, layer in layers.items():
+                flags = carried.get(name, [])
+                layer.each_row = calls.sizes[name][flags.index(True)] // 2 if True in flags else None
                 if isinstance(layer, PerMember):
-                    layer.flags = carried.get(name)
-            alone = []
+                    layer.flags = flags
+            alone, heard = [], []
             for index in range(probe.count):
                 probe.restart()
                 alone.append(ensemble.alone(two, index))
+                heard.append(probe.answers)
             reference = torch.stack(alone)
-            for branch in candidates(calls.order, layers):
+            if probe.count > 1 and torch.equal(reference, reference[:1].expand_as(reference)):
+                raise ConversionError(
+                    f"what was converted ({', '.join(layers)}) does not influence the output, so all members would be the "
+                    "same: choose other layers, or another output="
+                )
+            for branch in branches:
                 place(ensemble, branch, carried.get(branch.name, []))
-                if same(ensemble, two, reference):
+                if same(ensemble, two, reference, heard):
                     return branch
         finally:
             state.probe, state.count = None, before
@@ -92,15 +102,12 @@ def find(ensemble: "Ensemble", batch: Any) -> Branch:
     return loop
 
 
-def carriers(ensemble: "Ensemble", two: "Calls", three_rows: Any) -> dict[str, list[bool]]:
-    """Of every module, which tensors among its arguments carry the batch: those that grow from two rows to three."""
-    three = Calls(ensemble.net)
-    with three:
-        ensemble.alone(three_rows, 0)
+def carriers(two: "Calls", three: "Calls") -> dict[str, list[bool]]:
+    """Of every module, which tensors among its arguments carry the batch: those that grow with it from two rows to three."""
     return {
-        name: [a != b for a, b in zip(sizes, three.sizes[name], strict=True)]
+        name: [3 * a == 2 * b for a, b in zip(sizes, three.sizes[name], strict=True)]
         for name, sizes in two.sizes.items()
-        if name in three.sizes and len(sizes) == len(three.sizes[name])
+        if len(sizes) == len(three.sizes.get(name, []))
     }
 
 
@@ -139,14 +146,23 @@ def unhook(module: nn.Module) -> None:
             module._forward_pre_hooks_with_kwargs.pop(key, None)
 
 
-def same(ensemble: "Ensemble", rows: Any, reference: Tensor) -> bool:
-    """Whether the members together answer as each did alone. A shape that does not fit is an answer, too."""
-    assert ensemble.state.probe is not None
-    ensemble.state.probe.restart()
+def same(ensemble: "Ensemble", rows: Any, reference: Tensor, heard: list[list[Tensor]]) -> bool:
+    """Whether the members together answer as each did alone, in every member layer and in the end.
+
+    A shape that does not fit is an answer, too, whatever the network says about it.
+    """
+    probe = ensemble.state.probe
+    assert probe is not None
+    probe.restart()
     try:
         together = ensemble.together(rows)
-    except (RuntimeError, ValueError, IndexError, TypeError, AssertionError, StopIteration):
+    except Exception:
         return False
+    if len(probe.answers) != len(heard[0]):
+        return False
+    for step, answer in enumerate(probe.answers):
+        if not agree(answer, torch.cat([one[step] for one in heard])):
+            return False
     finite = reference.nan_to_num(0, 0, 0)
     spread = (finite - finite.mean((0, 1), keepdim=True)).abs().max().item()
     return agree(together, reference, 0.1 * spread)

@@ -25,6 +25,9 @@ def ensemble(
     `task` is "classification" (outputs are logits) or "regression". `output` says which one is meant of a network that
     returns several: an index or a key.
 
+    Classes are on the axis after the batch, `[B, C, …]`, as torch's cross-entropy has them. One column, or none, is the logit
+    of a yes. A network that takes one dictionary gets it in a tuple: `ensemble(({...},))`.
+
     >>> import torch, pluribus
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
     >>> three = pluribus.ensemble(net, pluribus.MIMO(members=3))

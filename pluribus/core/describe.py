@@ -51,8 +51,9 @@ class Description:
         lines.append(f"  parameters  {_ratio(self.parameters, self.base_parameters)} of the network's {self.base_parameters:,}")
         if self.deployed_parameters != self.parameters:
             lines.append(f"    folded    {_ratio(self.deployed_parameters, self.base_parameters)}")
-        if self.flops is not None and self.base_flops:
-            lines.append(f"  FLOPs       {_ratio(self.flops, self.base_flops)} of the network's {self.base_flops:,}")
+        if self.flops is not None:
+            base = f" of the network's {self.base_flops:,}" if self.base_flops else "; the network's own could not be counted"
+            lines.append(f"  FLOPs       {_ratio(self.flops, self.base_flops)}{base}")
             if self.deployed_flops is not None and self.deployed_flops != self.flops:
                 lines.append(f"    folded    {_ratio(self.deployed_flops, self.base_flops)}")
         else:
@@ -85,7 +86,8 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
         deployed = None
     own = parameters(ensemble)
     flops = None if row is None else count_flops(ensemble, (row,))
-    members = ensemble.samples if ensemble.sampled else ensemble.members
+    with evaluating(ensemble):
+        members = ensemble.members
     return Description(
         spec=str(ensemble.spec),
         members=members,
@@ -123,7 +125,7 @@ def count_flops(module: nn.Module, batch: Any) -> int | None:
         torch.backends.mha.set_fastpath_enabled(fused)
 
 
-def _ratio(value: int, base: int) -> str:
+def _ratio(value: int, base: int | None) -> str:
     return f"{value:,} = {value / base:.2f}x" if base else f"{value:,}"
 
 

@@ -4,6 +4,8 @@ Letters mean one thing everywhere: M members (or samples), B batch, C classes or
 """
 
 import copy
+import operator
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -15,13 +17,13 @@ from . import branching, trees
 from .affine import skeleton
 from .branching import Branch
 from .describe import Change, Description, describe
-from .errors import ConversionError, Unsupported
-from .members import Converted, Members
+from .errors import ConversionError, PluribusError, Unsupported
+from .members import Converted, Members, RowsChanged
 from .modes import evaluating
-from .plain import Stack
+from .plain import Stack, meant
 from .predictive import Predictive
-from .spec import Spec
-from .surgery import Subject, copied
+from .spec import Spec, require_count
+from .surgery import Subject, copied, signature
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 
@@ -42,6 +44,8 @@ class Ensemble(nn.Module):
     """How the members' losses become one: "sum" trains each as it would be trained alone, "mean" as one batch."""
     penalised = False
     """Whether `penalty()` is more than zero, so that `loss` needs the size of the training set."""
+    settings: tuple[str, ...] = ("samples",)
+    """Attributes that may be changed after conversion; they are saved with the weights."""
     sampled = False
     """Whether members are draws: one in training, `samples` in evaluation."""
 
@@ -67,6 +71,7 @@ class Ensemble(nn.Module):
         self.changes = [Change(name, str(subject.modules[name]), layer) for name, layer in replaced.items()]
         self.left = dict(subject.left)
         self.order = subject.ran
+        self.signature = signature(subject.net)
         self.notes: list[str] = []
         self._base = (skeleton(subject.net),)  # in a tuple, so that it is not one of our modules
         self.training = subject.net.training
@@ -87,44 +92,51 @@ class Ensemble(nn.Module):
         if self.branch is None:
             self.prepare(x)
         self.state.count = self.members
-        if isinstance(x, Views):
-            return self.dealt(x.batch)
-        if self.branch.kind == "loop":  # type: ignore[union-attr]
-            return torch.stack([self.alone(x, index) for index in range(self.state.count)])
-        return self.together(x)
+        run = self.dealt if isinstance(x, Views) else self.together
+        batch = x.batch if isinstance(x, Views) else x
+        try:
+            return run(batch)
+        except RuntimeError as error:  # RowsChanged is one
+            # Perhaps this batch takes another way through the network than the one that showed where members part.
+            before = self.branch
+            self.prepare(x)
+            self.state.count = self.members
+            if self.branch == before:
+                if not isinstance(error, RowsChanged):
+                    raise
+                branching.place(self, Branch("loop"))  # it picks rows by their content
+        return run(batch)
 
     def together(self, x: Any) -> Tensor:
-        """All members in one pass."""
-        entering = x
-        if self.branch.kind == "input":  # type: ignore[union-attr]
-            entering = trees.apply(lambda leaf: trees.repeated(leaf, self.state.count), x)
-        return self.opened(trees.call(self.net, entering), trees.rows(x))
+        """All members on the same rows: `[B, …]` → `[M, B, C]`."""
+        state, entering = self.state, x
+        assert self.branch is not None
+        if self.branch.kind == "loop":
+            return torch.stack([self.alone(x, index) for index in range(state.count)])
+        if self.branch.kind == "input":
+            entering = trees.apply(lambda leaf: trees.repeated(leaf, state.count), x)
+        state.rows, state.only, state.dealt = trees.rows(x), None, False
+        return self.opened(trees.call(self.net, entering), state.rows)
 
     def dealt(self, views: Any) -> Tensor:
-        """All members in one pass, each with rows of its own: `[M, B, …]` → `[M, B, C]`."""
-        if self.branch.kind == "loop":  # type: ignore[union-attr]
-            parts = [trees.apply(lambda leaf, m=index: leaf[m], views) for index in range(self.state.count)]
+        """All members, each with rows of its own: `[M, B, …]` → `[M, B, C]`."""
+        state = self.state
+        assert self.branch is not None
+        if self.branch.kind == "loop":
+            parts = [trees.apply(operator.itemgetter(index), views) for index in range(state.count)]
             return torch.stack([self.alone(part, index) for index, part in enumerate(parts)])
-        self.state.dealt = True
-        try:
-            return self.opened(
-                trees.call(self.net, trees.apply(lambda leaf: leaf.flatten(0, 1), views)),
-                next(trees.leaves(views)).shape[1],
-            )
-        finally:
-            self.state.dealt = False
+        # Nothing resets this after the pass: gradient checkpointing runs parts of it again in the backward pass.
+        state.rows, state.only, state.dealt = next(trees.leaves(views)).shape[1], None, True
+        return self.opened(trees.call(self.net, trees.apply(lambda leaf: leaf.flatten(0, 1), views)), state.rows)
 
     def alone(self, x: Any, index: int) -> Tensor:
         """One member in a pass of its own: `[B, C]`."""
-        self.state.only = index
-        try:
-            return self.meant(trees.call(self.net, x))
-        finally:
-            self.state.only = None
+        self.state.rows, self.state.only, self.state.dealt = trees.rows(x), index, False
+        return meant(trees.call(self.net, x), self.output)
 
     def opened(self, answer: Any, size: int) -> Tensor:
         """`[M·B, …]` → `[M, B, …]`."""
-        answer, count = self.meant(answer), self.state.count
+        answer, count = meant(answer, self.output), self.state.count
         if answer.dim() == 0 or answer.shape[0] != count * size:
             raise ConversionError(
                 f"the network must return one row for each of its {count * size} inputs, got {list(answer.shape)}: "
@@ -132,39 +144,33 @@ class Ensemble(nn.Module):
             )
         return answer.unflatten(0, (count, size))
 
-    def meant(self, answer: Any) -> Tensor:
-        """The output that is meant, of a network that returns several."""
-        key = self.output
-        if isinstance(answer, Tensor) and key is None:
-            return answer
-        names = list(answer) if isinstance(answer, dict) else list(range(len(answer))) if hasattr(answer, "__len__") else []
-        if key is None:
-            raise ConversionError(
-                f"the network returns a {type(answer).__name__} with {', '.join(map(repr, names))}: say which output is "
-                f"meant, as in pluribus.ensemble(net, spec, output={names[0] if names else 0!r})"
-            )
-        try:
-            return answer[key]
-        except (KeyError, IndexError, TypeError) as error:
-            raise ConversionError(f"the network returns no output {key!r}; it has {names}") from error
-
     @torch.compiler.disable
     def prepare(self, x: Any) -> None:
         """Find out where members part (see `branching`). The first forward pass does it by itself."""
         if isinstance(x, Views):
             x = trees.apply(lambda leaf: leaf[0], x.batch)
+        if trees.rows(x) == 0:
+            raise ValueError("the first batch must have at least one row, got none")
         self.example = trees.apply(lambda leaf: leaf[:1].detach().clone(), x)
         try:
             self.branch = branching.find(self, x)
         except Exception as error:
-            error.add_note(
-                "This came from the first, small pass through the converted network. If the network reads a layer's "
-                "weight directly, leave that layer out with exclude=."
-            )
+            self.branch = None
+            if not isinstance(error, PluribusError):
+                error.add_note("This came from the first, small pass through the converted network, in evaluation mode.")
             raise
 
     def check_order(self, order: list[str]) -> None:
-        """A method that depends on the order in which modules run says here whether it is the right one."""
+        """Told in which order modules run. A method that depends on it says here whether it is the right one."""
+        idle = [name for name, module in self.net.named_modules() if isinstance(module, Converted) and name not in order]
+        if idle:
+            self.remark(f"converted, but did not run in evaluation: {', '.join(idle)}. Does the network hold them elsewhere?")
+
+    def remark(self, text: str) -> None:
+        """Warn, and keep it for `describe()`."""
+        if text not in self.notes:
+            self.notes.append(text)
+            warnings.warn(text, stacklevel=2)
 
     @property
     def probed(self) -> int:
@@ -174,6 +180,8 @@ class Ensemble(nn.Module):
     @torch.no_grad()
     def predict(self, x: Any, batch_size: int | None = None) -> Predictive:
         """Answer in evaluation mode, without gradients, in parts, so that memory does not grow with M or B."""
+        if batch_size is not None:
+            require_count("batch_size", batch_size, 1, "rows are answered in parts of at least one")
         with evaluating(self):
             size = batch_size or max(1, 4096 // self.members)
             outputs = [self(trees.part(x, start, size)) for start in range(0, max(trees.rows(x), 1), size)]
@@ -215,13 +223,11 @@ class Ensemble(nn.Module):
         return total + self.penalty() / examples
 
     def criterion(self, output: Tensor, target: Tensor) -> Tensor:
-        """Cross-entropy, or the mean squared error of a regression."""
+        """Cross-entropy (classes on the axis after the batch), or the mean squared error of a regression."""
         if self.task == "regression":
-            if output.shape != target.shape:
-                target = target.view_as(output)  # [B] against [B, 1] would broadcast to [B, B]
-            return F.mse_loss(output, target.to(output.dtype))
-        if output.shape[1] == 1:
-            return F.binary_cross_entropy_with_logits(output, target.view_as(output).to(output.dtype))
+            return F.mse_loss(output, like(target, output))
+        if output.dim() == 1 or output.shape[1] == 1:
+            return F.binary_cross_entropy_with_logits(output, like(target, output))
         return F.cross_entropy(output, target)
 
     def penalty(self) -> Tensor:
@@ -241,16 +247,20 @@ class Ensemble(nn.Module):
 
     def member(self, index: int) -> nn.Module:
         """Member `index` as a plain module `[B, …]` → what the network returned before conversion."""
-        count = 1 if self.sampled else self.state.count
-        if not 0 <= index < count:
-            raise IndexError(f"there are members 0 to {count - 1}, got {index}")
+        if not 0 <= index < self.plain_members:
+            raise IndexError(f"there are members 0 to {self.plain_members - 1}, got {index}")
         return self.plain(lambda layer: layer.plain(index))
 
     def fold(self) -> nn.Module:
         """The cheapest plain module with the same predictions: `[B, C]` for one member, else `[M, B, C]`."""
-        if self.state.count == 1:
+        if self.plain_members == 1:
             return self.member(0)
-        return Stack([self.member(index) for index in range(self.state.count)], self.output)
+        return Stack([self.member(index) for index in range(self.plain_members)], self.output)
+
+    @property
+    def plain_members(self) -> int:
+        """How many members there are to ask for; the draws of a method that samples are no members of their own."""
+        return 1 if self.sampled else self.state.count
 
     def plain(self, form: Callable[[Converted], nn.Module]) -> nn.Module:
         """A copy of the network with every converted layer in another form."""
@@ -285,3 +295,10 @@ class Ensemble(nn.Module):
 
     def extra_repr(self) -> str:
         return f"{self.spec}, task={self.task!r}"
+
+
+def like(target: Tensor, output: Tensor) -> Tensor:
+    """The target in the shape and dtype of the output: `[B]` against `[B, 1]` would broadcast to `[B, B]`."""
+    if [n for n in target.shape if n != 1] != [n for n in output.shape if n != 1]:
+        raise ValueError(f"targets must have the shape of the outputs, {list(output.shape)}, got {list(target.shape)}")
+    return target.view_as(output).to(output.dtype)

@@ -41,7 +41,8 @@ def redraw(module: nn.Module) -> nn.Module:
         for (weight, index), row in zip(kept, rows, strict=True):  # padding gets no gradient: it must stay what it is
             weight[index] = row
     for part in module.modules():
-        if isinstance(part, nn.modules.batchnorm._BatchNorm):
+        frozen = any(not parameter.requires_grad for parameter in part.parameters(recurse=False))
+        if isinstance(part, nn.modules.batchnorm._BatchNorm) and not frozen:
             part.reset_running_stats()
     if not changed:
         raise ConversionError(

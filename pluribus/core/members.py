@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from . import trees
+from .affine import skeleton
 
 
 class Members:
@@ -24,6 +25,7 @@ class Members:
         self.count = count  # M
         self.only: int | None = None  # run this member alone, on a plain batch
         self.dealt = False  # the batch enters the network branched: each member has rows of its own
+        self.rows = 0  # B
         self.probe: Probe | None = None
 
 
@@ -36,9 +38,11 @@ class Probe:
     def __init__(self, count: int) -> None:
         self.count = count
         self.draws = 0
+        self.answers: list[Tensor] = []  # of every member layer that ran, in order, `[M, B, …]`
 
     def restart(self) -> None:
         self.draws = 0
+        self.answers = []
 
     def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], only: int | None) -> Tensor:
         generator = torch.Generator().manual_seed(self.draws)
@@ -47,11 +51,31 @@ class Probe:
         return noise if only is None else noise[only : only + 1]
 
 
+class RowsChanged(RuntimeError):
+    """A member layer got another number of rows than where members part was found out: it has to be found out again."""
+
+
 class Converted(nn.Module):
-    """A layer that surgery put into a network."""
+    """A layer that surgery put into a network.
+
+    A network may still read what the old layer was like (`in_features`, say), but not its weight: it has none now, and
+    what was computed with it would silently bypass the members. So no converted layer has anything called `weight`.
+    """
 
     undecayed: tuple[str, ...] = ()
     """Names of own parameters that weight decay must leave alone."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            known = self.__dict__.get("affine") or self.__dict__.get("likeness")
+            if known is None or not hasattr(known.template, name):
+                raise
+        value = getattr(known.template, name)
+        if isinstance(value, Tensor):
+            raise AttributeError(f"{type(self).__name__} has no {name} to read: leave this layer out with exclude=")
+        return value
 
     def plain(self, index: int) -> nn.Module:
         """What member `index` has here, as a plain module; `Unsupported` where there is no such thing."""
@@ -65,15 +89,31 @@ class MemberLayer(Converted):
         super().__init__()
         self.members = members
         self.branches = False  # the shared batch ends here: late branching sets it on one layer
+        self.each_row: int | None = None  # how many rows arrive here for each row of the batch, once that is known
 
     def respond(self, x: Tensor) -> Tensor:
         """`[1 or M, B, …]` → `[M, B, …]`; a single row of members is a batch that all of them share."""
         raise TypeError(f"{type(self).__name__} must define respond")
 
     def forward(self, x: Tensor) -> Tensor:
+        self.check_rows(x)
         together = self.members.only is not None or self.shares
         opened = x.unsqueeze(0) if together else x.unflatten(0, (self.members.count, -1))
         return self.marked(self.respond(opened)).flatten(0, 1)
+
+    def check_rows(self, x: Tensor) -> None:
+        """Rows that a network picks by their content, or time steps that it has more of now, are not rows of members."""
+        members = self.members
+        if members.only is not None:
+            if torch._C._current_graph_task_id() != -1:
+                raise RuntimeError(
+                    "members that run one after the other cannot be recomputed in the backward pass: do without gradient "
+                    "checkpointing here"
+                )
+        elif self.each_row is not None:
+            expected = self.each_row * members.rows * (1 if self.shares else members.count)
+            if x.shape[0] != expected:
+                raise RowsChanged(f"{expected} rows were expected, got {x.shape[0]}")
 
     @property
     def shares(self) -> bool:
@@ -98,13 +138,24 @@ class MemberLayer(Converted):
         return sample((count, *shape), dtype=dtype, device=like.device)
 
     def marked(self, y: Tensor) -> Tensor:
-        """During a probe, `[M, B, …]` with every member's answer distorted in its own way.
+        """During a probe, `[M, B, …]` with every member's answer distorted in its own way, and kept for comparison.
 
-        Members that are (still) alike would hide a mistaken axis; these cannot.
+        Members that are (still) alike, or all zero, would hide a mistaken axis; these cannot.
         """
-        if self.members.probe is None or not y.is_floating_point():
+        probe = self.members.probe
+        if probe is None or not y.is_floating_point():
             return y
-        return y * (1 + 0.3 * self.draw(torch.randn, y.shape[1:], y)).to(y.dtype)
+        factor, shift = (0.3 * self.draw(torch.randn, y.shape[1:], y).to(y.dtype) for _ in range(2))
+        y = y * (1 + factor) + shift
+        probe.answers.append(y)
+        return y
+
+
+class Likeness:
+    """What a module was like, without its numbers."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.template = skeleton(module)
 
 
 class PerMember(MemberLayer):
@@ -118,16 +169,21 @@ class PerMember(MemberLayer):
     def __init__(self, copies: Sequence[nn.Module], members: Members) -> None:
         super().__init__(members)
         self.copies = nn.ModuleList(copies)
+        self.likeness = Likeness(copies[0])
         self.flags: list[bool] | None = None  # which tensors among the arguments carry the batch, once that is known
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         members = self.members
+        flags = self.flags or [True] * sum(1 for _ in trees.leaves((args, kwargs)))
+        for leaf, flag in zip(trees.leaves((args, kwargs)), flags, strict=True):
+            if flag:
+                self.check_rows(leaf)
+                break
         if members.only is not None:
             answers = [self.copies[members.only](*args, **kwargs)]
         elif self.shares:
             answers = [copy(*args, **kwargs) for copy in self.copies]
         else:
-            flags = self.flags or [True] * sum(1 for _ in trees.leaves((args, kwargs)))
             opened = trees.apply_to(flags, lambda leaf: leaf.unflatten(0, (members.count, -1)), (args, kwargs))
             answers = []
             for index, copy in enumerate(self.copies):

@@ -1,13 +1,16 @@
 """What folding leaves: plain modules, made of ordinary layers only."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from .affine import Affine, parts
-from .errors import Unsupported
-from .members import MemberLayer, Members
+from .affine import AFFINE, Affine
+from .errors import ConversionError, Unsupported
+from .members import Converted, MemberLayer, Members
+
+if TYPE_CHECKING:
+    from .ensemble import Ensemble
 
 
 class Stack(nn.Module):
@@ -48,18 +51,32 @@ class Opened(nn.Module):
 
 
 def meant(answer: Any, output: int | str | None) -> Tensor:
-    return answer if output is None else answer[output]
+    """The output that is meant, of a network that returns several (perhaps only in training: a lone tensor is meant)."""
+    if isinstance(answer, Tensor):
+        return answer
+    if isinstance(answer, dict):
+        names: list[Any] = list(answer)
+    else:
+        fields = getattr(answer, "_fields", None) or getattr(answer, "__dataclass_fields__", {})
+        names = [*fields, *(range(len(answer)) if hasattr(answer, "__len__") else ())]
+    if output is None:
+        raise ConversionError(
+            f"the network returns a {type(answer).__name__} with {', '.join(map(repr, names))}: say which output is meant, "
+            f"as in pluribus.ensemble(net, spec, output={names[0] if names else 0!r})"
+        )
+    if output not in names:
+        raise ConversionError(f"the network returns no output {output!r}; it has {', '.join(map(repr, names))}")
+    return getattr(answer, output) if isinstance(output, str) and not isinstance(answer, dict) else answer[output]
 
 
 class Heads(MemberLayer):
-    """A last layer with weights of its own for every member: `weight` `[M, …]`, `bias` `[M, C]` or None."""
+    """A last layer with weights of its own for every member: `weights` `[M, …]`, `biases` `[M, C]` or None."""
 
     def __init__(self, layer: nn.Module, members: Members, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__(members)
         self.affine = Affine(layer)
-        old_weight, old_bias = parts(layer)
-        self.weight = nn.Parameter(weight, old_weight.requires_grad)
-        self.bias = None if bias is None or old_bias is None else nn.Parameter(bias, old_bias.requires_grad)
+        self.weights = nn.Parameter(weight)
+        self.biases = None if bias is None else nn.Parameter(bias)
 
     @property
     def shares(self) -> bool:
@@ -67,18 +84,34 @@ class Heads(MemberLayer):
         return self.branches
 
     def respond(self, x: Tensor) -> Tensor:
-        return self.affine.each(x, self.pick(self.weight), None if self.bias is None else self.pick(self.bias))
+        return self.affine.each(x, self.pick(self.weights), None if self.biases is None else self.pick(self.biases))
 
     def plain(self, index: int) -> nn.Module:
-        return self.affine.plain(self.weight[index], None if self.bias is None else self.bias[index])
+        return self.affine.plain(self.weights[index], None if self.biases is None else self.biases[index])
 
     def folded(self) -> nn.Module:
         """All heads as one wide plain layer."""
         if self.affine.groups > 1 or self.affine.transposed is not None:
             raise Unsupported("heads that are grouped or transposed convolutions have no wide form: use member(i)")
-        wide = self.affine.plain(self.weight.flatten(0, 1), None if self.bias is None else self.bias.flatten())
-        setattr(wide, "out_features" if self.affine.linear else "out_channels", self.weight.shape[:2].numel())
-        return WideHeads(wide, self.weight.shape[0], -1 if self.affine.linear else 1)
+        wide = self.affine.plain(self.weights.flatten(0, 1), None if self.biases is None else self.biases.flatten())
+        setattr(wide, "out_features" if self.affine.linear else "out_channels", self.weights.shape[:2].numel())
+        return WideHeads(wide, self.weights.shape[0], -1 if self.affine.linear else 1)
+
+
+def check_ends(ensemble: "Ensemble", order: list[str], which: Literal["first", "last"], kind: type[Converted]) -> None:
+    """Raise if the first or last layer with weights that runs is not the one that was converted to `kind`."""
+    modules = dict(ensemble.net.named_modules())
+    weighted = (*AFFINE, nn.Embedding, nn.MultiheadAttention, nn.RNNBase, Converted)
+    found = [name for name in order if isinstance(modules[name], weighted)][0 if which == "first" else -1]
+    if isinstance(modules[found], kind):
+        return
+    method = type(ensemble.spec).__name__
+    chosen = next(name for name, module in modules.items() if isinstance(module, kind))
+    cure = f"name it, {method}({which}={found!r}), or pass an example input, pluribus.ensemble(net, spec, example=x)"
+    if found in ensemble.left:
+        cure = f"that one cannot be converted ({ensemble.left[found]})"
+    if getattr(ensemble.spec, which) is None:
+        raise ConversionError(f"{method} took {chosen} for the {which} layer, but {found} runs {which}: {cure}")
 
 
 class WideHeads(nn.Module):

@@ -36,11 +36,8 @@ class Predictive:
     task: Task = "classification"
 
     def __post_init__(self) -> None:
-        least = 3 if self.task == "classification" else 2
-        if self.outputs.dim() < least:
-            raise ValueError(
-                f"outputs must be [members, batch, {'classes' if least == 3 else '…'}], got {list(self.outputs.shape)}"
-            )
+        if self.outputs.dim() < 2:
+            raise ValueError(f"outputs must be [members, batch, …], got {list(self.outputs.shape)}")
 
     def __len__(self) -> int:
         """The number of rows, B."""
@@ -57,7 +54,7 @@ class Predictive:
     def member_log_probs(self) -> Tensor:
         """`[M, B, C, …]`"""
         self._needs("classification")
-        logits = self._values
+        logits = self._values if self.outputs.dim() > 2 else self._values.unsqueeze(2)
         if logits.shape[2] == 1:
             logits = torch.cat([torch.zeros_like(logits), logits], dim=2)
         return F.log_softmax(logits, dim=2)
@@ -104,10 +101,9 @@ class Predictive:
     @property
     def disagreement(self) -> Tensor:
         """The share of pairs of members whose labels differ, `[B, …]`; zero for one member."""
-        labels = self.member_log_probs.argmax(2)
-        count = labels.shape[0]
-        classes = max(self.outputs.shape[2], 2)
-        votes = F.one_hot(labels, classes).sum(0)  # [B, …, C]
+        log_probs = self.member_log_probs
+        labels, count = log_probs.argmax(2), len(log_probs)
+        votes = F.one_hot(labels, log_probs.shape[2]).sum(0)  # [B, …, C]
         equal = (votes * (votes - 1)).sum(-1)  # ordered pairs that agree
         return 1 - equal / max(count * (count - 1), 1) if count > 1 else torch.zeros_like(equal, dtype=self._values.dtype)
 

@@ -35,7 +35,8 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "output": ensemble.output,
         "order": ensemble.order,
         "aliases": aliases,
-        "network": signature(ensemble.base),
+        "settings": {name: getattr(ensemble, name) for name in ensemble.settings},
+        "network": ensemble.signature,
     }
     _write(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
     readable = {key: value for key, value in about.items() if key != "aliases"}
@@ -68,6 +69,9 @@ def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
     if len(dtypes) == 1:
         made.to(dtypes.pop())
     made.load_state_dict(tensors)
+    for name, value in about["settings"].items():
+        if name in made.settings:
+            setattr(made, name, value)
     return made
 
 
@@ -89,7 +93,7 @@ def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         about = json.loads(metadata["pluribus"])
         if about["format"] != FORMAT:
             raise FileError(f"{target} has the format {about['format']!r}; this version of pluribus reads {FORMAT!r}")
-        missing = {"spec", "task", "output", "order", "aliases", "network"} - set(about)
+        missing = {"spec", "task", "output", "order", "aliases", "settings", "network"} - set(about)
     except (json.JSONDecodeError, TypeError, KeyError) as error:
         raise FileError(f"{target} is damaged: its description cannot be read") from error
     if missing:

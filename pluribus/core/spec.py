@@ -27,6 +27,18 @@ class Spec:
     def __init_subclass__(cls) -> None:
         Spec.registry[cls.name] = cls
 
+    def __post_init__(self) -> None:
+        for field in fields(self):  # lists are not hashable, and types do not survive JSON
+            value = getattr(self, field.name)
+            if isinstance(value, (list, type)):
+                object.__setattr__(self, field.name, _restored(_plain(value)))
+            elif isinstance(value, tuple):
+                object.__setattr__(self, field.name, tuple(_plain(item) for item in value))
+        self.check()
+
+    def check(self) -> None:
+        """Raise on options that make no sense. Every method has its own."""
+
     def convert(self, subject: Subject) -> "Ensemble":
         """The ensemble. The subject is the caller's own network: read it, copy it, never change it."""
         raise TypeError(f"{type(self).__name__} must define convert")

@@ -15,7 +15,6 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from . import trees
-from .affine import skeleton
 from .branching import Calls, quiet
 from .errors import ConversionError
 from .predictive import Task
@@ -70,6 +69,9 @@ class Subject:
                 self.left[name] = reason
             else:
                 found[name] = module
+        for name, module in self.modules.items():
+            if self.ran is not None and name and name not in self.ran and isinstance(module, types):
+                self.left[name] = "it did not run on the example"
         for name in [n for n in self.left if self._within_attention(n)]:
             del self.left[name]  # said once, for the attention module
         return found
@@ -80,6 +82,7 @@ class Subject:
         include: Patterns = None,
         exclude: Patterns = None,
         default: Callable[[dict[str, nn.Module]], Iterable[str]] | None = None,
+        argument: str = "include",
     ) -> dict[str, nn.Module]:
         """The layers to convert. Without `include`, those that `default` picks, or all."""
         candidates = self.layers(types)
@@ -92,7 +95,9 @@ class Subject:
         if include is None:
             chosen = list(default(candidates)) if default else list(candidates)
         else:
-            chosen = self._matched(include, "include", candidates)
+            chosen = self._matched(include, argument, candidates)
+            if not chosen:
+                raise ConversionError(f"{argument}= names no layer. It could name:\n{_listed(candidates)}")
         if exclude is not None:
             out = set(self._matched(exclude, "exclude", candidates))
             chosen = [name for name in chosen if name not in out]
@@ -119,7 +124,7 @@ class Subject:
     def _obstacle(self, name: str, module: nn.Module, types: tuple[type[nn.Module], ...]) -> str:
         if self._within_attention(name):
             return "inside nn.MultiheadAttention"
-        if parametrize.is_parametrized(module):
+        if parametrize.is_parametrized(module) or ("weight" in vars(module) and "weight" not in module._parameters):
             return "its weight is computed by a parametrization: remove that first, or leave it"
         if not any(type(module).forward is t.forward for t in types if isinstance(module, t)):
             return f"{type(module).__name__} has a forward of its own"
@@ -220,9 +225,11 @@ def type_pattern(kind: type) -> str:
 
 
 def as_patterns(patterns: Patterns) -> list[Pattern]:
-    if patterns is None:
-        return []
-    return [patterns] if isinstance(patterns, (str, type)) else list(patterns)
+    found = [patterns] if isinstance(patterns, (str, type)) else list(patterns or ())
+    for pattern in found:
+        if not isinstance(pattern, (str, type)):
+            raise TypeError(f"layers are chosen by names, patterns or types, got {pattern!r}")
+    return found
 
 
 def _beneath(name: str, block: str) -> bool:
@@ -235,4 +242,4 @@ def _listed(candidates: dict[str, nn.Module]) -> str:
 
 def signature(net: nn.Module) -> list[str]:
     """The network in words, module by module: what `load` compares."""
-    return [f"{name or '.'}: {type(m).__name__}({m.extra_repr()})" for name, m in skeleton(net).named_modules()]
+    return [f"{name or '.'}: {type(m).__name__}({m.extra_repr()})" for name, m in net.named_modules()]

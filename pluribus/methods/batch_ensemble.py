@@ -14,6 +14,7 @@ Wen et al., "BatchEnsemble: An Alternative Approach to Efficient Ensemble and Li
 N(1, ½²), no weight decay on them and shared BatchNorm are the settings of Havasi et al., ICLR 2021.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -49,12 +50,12 @@ class BatchEnsemble(Spec):
     include: Patterns = None
     exclude: Patterns = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_count("members", self.members, 2, "one member is the base network")
         require_choice("init", self.init, ("normal", "sign", "ones"))
         require_choice("batchnorm", self.batchnorm, ("shared", "own"))
         require_choice("batches", self.batches, ("tile", "split"))
-        if self.spread <= 0:
+        if not 0 < self.spread < math.inf:
             raise ValueError(f"spread must be positive, got {self.spread}: equal members never part")
         if self.init == "ones" and self.batches == "tile":
             raise ValueError('init="ones" with batches="tile" makes members that never part: use batches="split"')
@@ -83,7 +84,7 @@ class BatchEnsembleEnsemble(Ensemble):
 
 
 class RankOne(MemberLayer):
-    """A shared `weight`; for each member factors `r` `[M, I]` and `s` `[M, O]`, and a `bias` `[M, O]` or None."""
+    """A `shared` weight; for each member factors `r` `[M, I]` and `s` `[M, O]`, and `biases` `[M, O]` or None."""
 
     undecayed = ("r", "s")
 
@@ -91,21 +92,21 @@ class RankOne(MemberLayer):
         super().__init__(members)
         self.affine = Affine(layer)
         weight, bias = parts(layer)
-        self.weight = nn.Parameter(weight.detach().clone(), weight.requires_grad)
+        self.shared = nn.Parameter(weight.detach().clone(), weight.requires_grad)
         self.r = nn.Parameter(factors(weight, spec, self.affine.inputs))
         self.s = nn.Parameter(factors(weight, spec, self.affine.outputs))
         biases = None if bias is None else bias.detach().expand(spec.members, *bias.shape).clone()
-        self.bias = None if biases is None else nn.Parameter(biases, bias.requires_grad)  # type: ignore[union-attr]
+        self.biases = None if biases is None else nn.Parameter(biases, bias.requires_grad)  # type: ignore[union-attr]
 
     def respond(self, x: Tensor) -> Tensor:
         own = x * self.affine.along(self.pick(self.r), x)
-        y = self.affine(own.flatten(0, 1), self.weight).unflatten(0, own.shape[:2])
+        y = self.affine(own.flatten(0, 1), self.shared).unflatten(0, own.shape[:2])
         y = y * self.affine.along(self.pick(self.s), y)
-        return y if self.bias is None else y + self.affine.along(self.pick(self.bias), y)
+        return y if self.biases is None else y + self.affine.along(self.pick(self.biases), y)
 
     def plain(self, index: int) -> nn.Module:
-        weight = self.affine.scaled(self.weight, self.r[index], self.s[index])
-        return self.affine.plain(weight, None if self.bias is None else self.bias[index])
+        weight = self.affine.scaled(self.shared, self.r[index], self.s[index])
+        return self.affine.plain(weight, None if self.biases is None else self.biases[index])
 
 
 def factors(like: Tensor, spec: BatchEnsemble, size: int) -> Tensor:

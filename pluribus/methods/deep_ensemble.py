@@ -34,7 +34,7 @@ class DeepEnsemble(Spec):
     members: int = 4
     of: Spec | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_count("members", self.members, 2, "one member is the base network")
         if self.of is not None and not isinstance(self.of, Spec):
             raise TypeError(f"of must be a spec, such as Inner(copies=4), or None, got {self.of!r}")
@@ -98,15 +98,18 @@ class Deep(Ensemble):
     def member(self, index: int) -> nn.Module:
         left = index
         for part in self.each():
-            count = part.state.count if not part.sampled else part.members
-            if 0 <= left < count:
+            if 0 <= left < part.plain_members:
                 return part.member(left)
-            left -= count
-        raise IndexError(f"there are members 0 to {self.members - 1}, got {index}")
+            left -= part.plain_members
+        raise IndexError(f"there are members 0 to {self.plain_members - 1}, got {index}")
+
+    @property
+    def plain_members(self) -> int:
+        return sum(part.plain_members for part in self.each())
 
     def fold(self) -> nn.Module:
         """The parts, each folded."""
         folded = [part.fold() for part in self.each()]
-        if all((part.members if part.sampled else part.state.count) == 1 for part in self.each()):
+        if all(part.plain_members == 1 for part in self.each()):
             return Stack(folded, self.output)
         return Chain(folded)

@@ -51,7 +51,7 @@ class Inner(Spec):
     include: Patterns = None
     exclude: Patterns = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_count("copies", self.copies, 2, "one copy is the base network")
         require_choice("init", self.init, ("keep", "paper"))
         require_choice("fold", self.fold, ("mean", "inverse-variance"))
@@ -71,7 +71,7 @@ class InnerEnsemble(Ensemble):
 
 
 class Averaged(Converted):
-    """m copies of a layer, run as their mean. `weight` `[m, …]`, `bias` `[m, C]` or None."""
+    """m copies of a layer, run as their mean. `weights` `[m, …]`, `biases` `[m, C]` or None."""
 
     def __init__(self, layer: nn.Module, spec: Inner) -> None:
         super().__init__()
@@ -84,27 +84,27 @@ class Averaged(Converted):
                 weights = torch.randn(spec.copies, *weight.shape, dtype=weight.dtype, device=weight.device) * std
             else:
                 weights = weight + centred(draws(weight, spec.copies)) * spec.copies**0.5
-            self.weight = nn.Parameter(weights, weight.requires_grad)
+            self.weights = nn.Parameter(weights, weight.requires_grad or spec.init == "paper")
             if bias is None:
-                self.bias = None
+                self.biases = None
             else:
                 # Each copy has its bias, drawn as PyTorch does.
                 drawn = bias.new_empty(spec.copies, *bias.shape).uniform_(-1, 1) / weight[0].numel() ** 0.5
                 biases = drawn if spec.init == "paper" else bias + centred(drawn)
-                self.bias = nn.Parameter(biases, bias.requires_grad)
+                self.biases = nn.Parameter(biases, bias.requires_grad or spec.init == "paper")
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.affine(x, self.weight.mean(0), None if self.bias is None else self.bias.mean(0))
+        return self.affine(x, self.weights.mean(0), None if self.biases is None else self.biases.mean(0))
 
     def plain(self, index: int) -> nn.Module:
-        return self.affine.plain(self.weight.mean(0), None if self.bias is None else self.bias.mean(0))
+        return self.affine.plain(self.weights.mean(0), None if self.biases is None else self.biases.mean(0))
 
     def inverse_variance(self) -> nn.Module:
         """Eq. 11."""
-        if self.weight[0].numel() == 1:
+        if self.weights[0].numel() == 1:
             return self.plain(0)  # one number has no variance
-        variance = self.weight.detach().double().flatten(1).var(1)
-        share = torch.softmax(-variance.log(), 0).to(self.weight.dtype)
+        variance = self.weights.detach().double().flatten(1).var(1)
+        share = torch.softmax(-variance.log(), 0).to(self.weights.dtype)
         return self.affine.plain(
-            torch.tensordot(share, self.weight, 1), None if self.bias is None else torch.tensordot(share, self.bias, 1)
+            torch.tensordot(share, self.weights, 1), None if self.biases is None else torch.tensordot(share, self.biases, 1)
         )

@@ -35,7 +35,7 @@ class Maxout(Spec):
     include: Patterns = None
     exclude: Patterns = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_count("copies", self.copies, 2, "one copy is the base network")
 
     def convert(self, subject: Subject) -> Ensemble:
@@ -44,19 +44,19 @@ class Maxout(Spec):
 
 
 class Largest(Converted):
-    """m copies of a layer; each output is the largest of theirs. `weight` `[m, …]`, `bias` `[m, C]` or None."""
+    """m copies of a layer; each output is the largest of theirs. `weights` `[m, …]`, `biases` `[m, C]` or None."""
 
     def __init__(self, layer: nn.Module, copies: int) -> None:
         super().__init__()
         self.affine = Affine(layer)
         weight, bias = parts(layer)
         with torch.no_grad():
-            self.weight = nn.Parameter(draws(weight, copies), weight.requires_grad)
-            self.bias = None if bias is None else nn.Parameter(draws(bias, copies), bias.requires_grad)
+            self.weights = nn.Parameter(draws(weight, copies))
+            self.biases = None if bias is None else nn.Parameter(draws(bias, copies))
 
     def forward(self, x: Tensor) -> Tensor:
         # max, not amax: where responses tie, one copy gets the whole gradient, and the copies part.
-        return self.affine.each(x.unsqueeze(0), self.weight, self.bias).max(0).values
+        return self.affine.each(x.unsqueeze(0), self.weights, self.biases).max(0).values
 
     def plain(self, index: int) -> nn.Module:
         raise Unsupported("Maxout has no plain form: the maximum of several layers is no layer")

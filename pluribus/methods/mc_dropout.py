@@ -8,7 +8,6 @@ first. Draws are members: all that comes before the first dropout is computed on
 Gal & Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -42,7 +41,7 @@ class MCDropout(Spec):
     include: Patterns = None
     exclude: Patterns = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_share("rate", self.rate, below_one=True)
         require_count("samples", self.samples, 1, "an answer needs a draw")
         if self.rate == 0:
@@ -66,8 +65,9 @@ class MCDropout(Spec):
         ensemble = MCDropoutEnsemble(subject, self, members, replaced)
         ensemble.notes.append(note)
         for name, module in subject.modules.items():
-            if isinstance(module, nn.MultiheadAttention) and module.dropout > 0:
-                ensemble.notes.append(f"the dropout inside {name} (nn.MultiheadAttention) cannot be reached and stays off")
+            if isinstance(module, (nn.MultiheadAttention, nn.RNNBase)) and module.dropout > 0:
+                kind = type(module).__name__
+                ensemble.notes.append(f"the dropout inside {name} (nn.{kind}) cannot be reached and stays off")
         return ensemble
 
 
@@ -80,9 +80,8 @@ class MCDropoutEnsemble(Ensemble):
         with quiet(self), Listening() as heard:
             self.alone(self.example, 0)
         if heard.names:
-            text = f"the network calls {', '.join(sorted(heard.names))} as a function, which cannot be reached: it stays off"
-            warnings.warn(f"{text}. Use nn.Dropout modules for MC dropout", stacklevel=2)
-            self.notes.append(text)
+            names = ", ".join(sorted(heard.names))
+            self.remark(f"the network calls {names} as a function, which cannot be reached and stays off: use nn.Dropout")
 
     def member(self, index: int) -> nn.Module:
         raise self.unsupported("plain member", "its masks are drawn anew in every pass")

@@ -28,7 +28,7 @@ from ..core.ensemble import Ensemble, Views
 from ..core.errors import ConversionError
 from ..core.fresh import centred, draws
 from ..core.members import Converted, Members
-from ..core.plain import Heads, Opened
+from ..core.plain import Heads, Opened, check_ends
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_share
 from ..core.surgery import Subject
 
@@ -54,7 +54,7 @@ class MIMO(Spec):
     last: str | None = None
     init: Literal["keep", "fresh"] = "keep"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_count("members", self.members, 2, "one member is the base network")
         require_count("batch_repetition", self.batch_repetition, 1, "every row is seen at least once")
         require_share("input_repetition", self.input_repetition)
@@ -63,8 +63,8 @@ class MIMO(Spec):
             raise ValueError('input_repetition=1 gives all heads the same data, and equal ones never part: use init="fresh"')
 
     def convert(self, subject: Subject) -> Ensemble:
-        inputs = list(subject.select(INPUTS, self.first, default=lambda layers: list(layers)[:1]))
-        outputs = list(subject.select(AFFINE, self.last, default=lambda layers: list(layers)[-1:]))
+        inputs = list(subject.select(INPUTS, self.first, default=lambda layers: list(layers)[:1], argument="first"))
+        outputs = list(subject.select(AFFINE, self.last, default=lambda layers: list(layers)[-1:], argument="last"))
         for argument, found in (("first", inputs), ("last", outputs)):
             if len(found) > 1:
                 raise ConversionError(f"{argument} must name one layer, and it names {', '.join(found)}")
@@ -99,17 +99,9 @@ class MIMOEnsemble(Ensemble):
         return Views(views), y[index]
 
     def check_order(self, order: list[str]) -> None:
-        weighted = (*INPUTS, nn.MultiheadAttention, Converted)
-        modules = dict(self.net.named_modules())
-        ran = [name for name in order if isinstance(modules[name], weighted)]
-        for which, position, kind in (("first", 0, Merge), ("last", -1, Heads)):
-            found = ran[position]
-            if not isinstance(modules[found], kind):
-                chosen = next(name for name, module in modules.items() if isinstance(module, kind))
-                raise ConversionError(
-                    f"MIMO took {chosen} for the {which} layer, but {found} runs {which}: name it, MIMO({which}={found!r}), or "
-                    "pass an example input, pluribus.ensemble(net, spec, example=x)"
-                )
+        super().check_order(order)
+        check_ends(self, order, "first", Merge)
+        check_ends(self, order, "last", Heads)
 
     def prepare(self, x: Any) -> None:
         super().prepare(x)
@@ -131,8 +123,8 @@ class MIMOEnsemble(Ensemble):
         if not merges:
             self.branch = None
             raise ConversionError(
-                "the input goes around the first layer, so that it cannot merge the members' inputs: choose another with "
-                "MIMO(first=…)"
+                "the input goes around the first layer, or its size is used after it, so that it cannot merge the members' "
+                "inputs: choose another with MIMO(first=…)"
             )
 
     def fold(self) -> nn.Module:
@@ -170,27 +162,27 @@ class Merge(Converted):
             if self.padding is not None:
                 drawn[:, self.padding] = 0  # it gets no gradient: what it starts as it stays
             weights = drawn if spec.init == "fresh" else weight / count + centred(drawn)
-            self.weight = nn.Parameter(weights, weight.requires_grad)
+            self.weights = nn.Parameter(weights, weight.requires_grad or spec.init == "fresh")
             self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
 
     def forward(self, x: Tensor) -> Tensor:
         count = self.members.count
         if self.affine is None:
             if not self.members.dealt:
-                return F.embedding(x, self.weight.sum(0), self.padding)
+                return F.embedding(x, self.weights.sum(0), self.padding)
             rows = x.unflatten(0, (count, -1))
-            return torch.stack([F.embedding(rows[m], self.weight[m], self.padding) for m in range(count)]).sum(0)
+            return torch.stack([F.embedding(rows[m], self.weights[m], self.padding) for m in range(count)]).sum(0)
         if not self.members.dealt:
-            return self.affine(x, self.weight.sum(0), self.bias)
+            return self.affine(x, self.weights.sum(0), self.bias)
         rows = x.unflatten(0, (count, -1))
         if self.affine.groups > 1 or self.affine.transposed is not None:
-            parts = [self.affine(rows[m], self.weight[m], self.bias if m == 0 else None) for m in range(count)]
+            parts = [self.affine(rows[m], self.weights[m], self.bias if m == 0 else None) for m in range(count)]
             return torch.stack(parts).sum(0)
         axis = -2 if self.affine.linear else 1  # one layer over the inputs side by side
         wide = rows.movedim(0, axis).flatten(axis, axis + 1)
-        return self.affine(wide, self.weight.movedim(0, 1).flatten(1, 2), self.bias)
+        return self.affine(wide, self.weights.movedim(0, 1).flatten(1, 2), self.bias)
 
     def plain(self, index: int) -> nn.Module:
         if self.affine is None:
-            return nn.Embedding.from_pretrained(self.weight.detach().sum(0), freeze=False, padding_idx=self.padding)
-        return self.affine.plain(self.weight.sum(0), self.bias)
+            return nn.Embedding.from_pretrained(self.weights.detach().sum(0), freeze=False, padding_idx=self.padding)
+        return self.affine.plain(self.weights.sum(0), self.bias)

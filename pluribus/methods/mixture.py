@@ -19,6 +19,7 @@ and the scale is undone by the normalisation that follows.
 """
 
 import itertools
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -68,11 +69,15 @@ class Mixture(Spec):
     include: Patterns = None
     exclude: Patterns = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_count("members", self.members, 2, "one member is a network with shared layers")
         require_count("templates", self.templates, 2, "members that mix one template are equal up to scale")
         require_choice("loss", self.loss, ("sum", "mean"))
-        if isinstance(self.parameters, bool) or not isinstance(self.parameters, (int, float)) or self.parameters <= 0:
+        if (
+            isinstance(self.parameters, bool)
+            or not isinstance(self.parameters, (int, float))
+            or not 0 < self.parameters < math.inf
+        ):
             raise ValueError(f"parameters must be a positive ratio (1.0) or count (36_500_000), got {self.parameters!r}")
         if isinstance(self.parameters, int) and self.parameters < 100:
             raise ValueError(f"parameters={self.parameters} is a count; for a ratio write {float(self.parameters)}")
@@ -297,7 +302,7 @@ class Blob(nn.Module):
 
 
 class Mixed(MemberLayer):
-    """A layer whose weights are mixed from a bank: `coefficients` `[M, t]`, `bias` `[M, C]` or None."""
+    """A layer whose weights are mixed from a bank: `coefficients` `[M, t]`, `biases` `[M, C]` or None."""
 
     undecayed = ("coefficients",)
 
@@ -310,14 +315,14 @@ class Mixed(MemberLayer):
         self.register_buffer("where", where.contiguous().to(alpha.device), persistent=False)
         _, bias = parts(layer)
         biases = None if bias is None else bias.detach().expand(members.count, *bias.shape).clone()
-        self.bias = None if biases is None else nn.Parameter(biases)
+        self.biases = None if biases is None else nn.Parameter(biases)
 
     def weights(self) -> Tensor:
         """`[M, *shape]`, or the only member's."""
         return self._bank[0].mix(self.pick(self.coefficients), self.pick(self.where), self.affine.template.weight.shape)
 
     def respond(self, x: Tensor) -> Tensor:
-        return self.affine.each(x, self.weights(), None if self.bias is None else self.pick(self.bias))
+        return self.affine.each(x, self.weights(), None if self.biases is None else self.pick(self.biases))
 
     def plain(self, index: int) -> nn.Module:
-        return self.affine.plain(self.weights()[index], None if self.bias is None else self.bias[index])
+        return self.affine.plain(self.weights()[index], None if self.biases is None else self.biases[index])

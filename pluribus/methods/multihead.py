@@ -17,7 +17,7 @@ from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
 from ..core.fresh import draws
 from ..core.members import Members
-from ..core.plain import Heads, Opened
+from ..core.plain import Heads, Opened, check_ends
 from ..core.spec import Keeps, Spec, require_count
 from ..core.surgery import Subject
 
@@ -32,11 +32,11 @@ class Multihead(Spec):
     members: int = 3
     last: str | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_count("members", self.members, 2, "one head is the base network")
 
     def convert(self, subject: Subject) -> Ensemble:
-        found = list(subject.select(AFFINE, self.last, default=lambda layers: list(layers)[-1:]))
+        found = list(subject.select(AFFINE, self.last, default=lambda layers: list(layers)[-1:], argument="last"))
         if len(found) > 1:
             raise ConversionError(f"last must name one layer, and it names {', '.join(found)}")
         members = Members(self.members)
@@ -53,7 +53,13 @@ def heads(layer: nn.Module, members: Members) -> Heads:
 
 
 class MultiheadEnsemble(Ensemble):
+    def check_order(self, order: list[str]) -> None:
+        super().check_order(order)
+        check_ends(self, order, "last", Heads)
+
     def fold(self) -> nn.Module:
-        """An ordinary network with M heads."""
+        """An ordinary network with M heads; M networks, if something goes around the heads."""
+        if self.branch is not None and self.branch.kind != "layer":
+            return super().fold()
         net = self.plain(lambda layer: layer.folded() if isinstance(layer, Heads) else layer)
         return Opened(net, self.state.count, self.output)

@@ -8,7 +8,6 @@ the first two of three residual groups are the trunk.
 """
 
 import copy
-import warnings
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -37,7 +36,7 @@ class TreeNet(Spec):
     members: int = 3
     split: str | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_count("members", self.members, 2, "one member is the base network")
 
     def convert(self, subject: Subject) -> Ensemble:
@@ -68,7 +67,8 @@ def tail(subject: Subject, split: str) -> list[str]:
     found: list[str] = []
     for name in order[order.index(split) :]:
         stateful = any(True for _ in subject.modules[name].parameters()) or any(True for _ in subject.modules[name].buffers())
-        if name in around or not stateful or any(a in found for a in ancestors(name)):
+        container = isinstance(subject.modules[name], (nn.ModuleList, nn.ModuleDict))  # never runs itself
+        if name in around or container or not stateful or any(a in found for a in ancestors(name)):
             continue
         found.append(name)
     if not found:
@@ -99,15 +99,16 @@ def _chained(module: nn.Module) -> bool:
 
 class TreeEnsemble(Ensemble):
     def check_order(self, order: list[str]) -> None:
+        super().check_order(order)
         modules = dict(self.net.named_modules())
         first = next(index for index, name in enumerate(order) if isinstance(modules[name], PerMember))
         inside = [name for name, module in modules.items() if isinstance(module, PerMember)]
         for name in order[first:]:
             shared = not any(name == part or name.startswith(part + ".") for part in inside)
             if shared and any(True for _ in modules[name].parameters(recurse=False)):
-                text = f"{name} runs after the split, but was registered before it, so all members share it: pass example="
-                warnings.warn(text, stacklevel=2)
-                self.notes.append(text)
+                self.remark(
+                    f"{name} runs after the split, but was registered before it, so all members share it: pass example="
+                )
 
     def fold(self) -> nn.Module:
         raise self.unsupported("folded form", "plain members would each run the trunk that they share; use member(i)")

@@ -49,7 +49,7 @@ class Variance(Spec):
     include: Patterns = None
     exclude: Patterns = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_choice("noise", self.noise, tuple(VARIANCE))
         require_choice("sample", self.sample, (None, "activations", "weights"))
         require_count("samples", self.samples, 1, "an answer needs a draw")
@@ -74,6 +74,13 @@ class VarianceEnsemble(Ensemble):
     reduction = "mean"
     sampled = True
 
+    def check_order(self, order: list[str]) -> None:
+        super().check_order(order)
+        modules = dict(self.net.named_modules())
+        ran = [name for name in order if isinstance(modules[name], (*AFFINE, ZeroMean))]
+        if getattr(self.spec, "include", "") is None and ran[-2:] and not isinstance(modules[ran[-2:][0]], ZeroMean):
+            self.remark(f"the layer before the last to run is {ran[-2:][0]}, not the one converted: pass example=, or include=")
+
     def member(self, index: int) -> nn.Module:
         raise self.unsupported("plain member", "its weights are drawn anew in every pass, and their mean is zero")
 
@@ -90,7 +97,7 @@ class ZeroMean(MemberLayer):
         self.noise, self.sample = noise, sample
         weight, bias = parts(layer)
         sigma = torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5
-        self.sigma = nn.Parameter(sigma, weight.requires_grad)
+        self.sigma = nn.Parameter(sigma)
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
 
     def respond(self, x: Tensor) -> Tensor:

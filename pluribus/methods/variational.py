@@ -61,7 +61,7 @@ class VariationalDropout(Spec):
     include: Patterns = None
     exclude: Patterns = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require_choice("parameterization", self.parameterization, PARAMETERIZATIONS)
         require_choice("prior", self.prior, PRIORS)
         require_choice("answer", self.answer, ANSWERS)
@@ -94,6 +94,7 @@ class VariationalEnsemble(Ensemble):
     reduction = "mean"
     sampled = True
     penalised = True
+    settings = ("samples", "answer")
 
     def __init__(self, subject: Subject, spec: VariationalDropout, members: Members, replaced: dict[str, nn.Module]) -> None:
         super().__init__(subject, spec, members, replaced)
@@ -155,7 +156,7 @@ class VariationalEnsemble(Ensemble):
 
 
 class Noisy(MemberLayer):
-    """A layer with weights N(`weight`, variance), the variance by `log_alpha` (one, one an output, one a weight) or `sigma`."""
+    """A layer with weights N(`mean`, variance), the variance by `log_alpha` (one, one an output, one a weight) or `sigma`."""
 
     undecayed = ("log_alpha", "sigma")
 
@@ -165,24 +166,24 @@ class Noisy(MemberLayer):
         self.spec = spec
         self.answer: str = spec.answer
         weight, bias = parts(layer)
-        kind, trains = spec.parameterization, weight.requires_grad
-        self.weight = None if kind == "zero-mean" else nn.Parameter(weight.detach().clone(), trains)
+        kind = spec.parameterization
+        self.mean = None if kind == "zero-mean" else nn.Parameter(weight.detach().clone(), weight.requires_grad)
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
         self.log_alpha: nn.Parameter | None = None
         self.sigma: nn.Parameter | None = None
         if kind == "zero-mean":
-            self.sigma = nn.Parameter(torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5, trains)
+            self.sigma = nn.Parameter(torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5)
         elif kind == "additive":  # the same noise to begin with as one α for the layer
-            self.sigma = nn.Parameter(torch.ones_like(weight) * scale(weight) * math.exp(spec.log_alpha / 2), trains)
+            self.sigma = nn.Parameter(torch.ones_like(weight) * scale(weight) * math.exp(spec.log_alpha / 2))
         else:
             shape = {"layer": (), "neuron": (self.affine.outputs,), "weight": weight.shape}[kind]
-            self.log_alpha = nn.Parameter(weight.new_full(shape, spec.log_alpha), trains)
+            self.log_alpha = nn.Parameter(weight.new_full(shape, spec.log_alpha))
 
     @property
     def mu(self) -> Tensor:
         """The mean of every weight."""
-        if self.weight is not None:
-            return self.weight
+        if self.mean is not None:
+            return self.mean
         assert self.sigma is not None
         return torch.zeros_like(self.sigma)
 
@@ -194,8 +195,8 @@ class Noisy(MemberLayer):
         else:
             std = self.std(rows).unflatten(0, x.shape[:2])
             y = (std * self.draw(torch.randn, std.shape[1:], std)).to(x.dtype)
-            if answer != "zero-mean" and self.weight is not None:
-                y = y + self.affine(rows, self.weight).unflatten(0, x.shape[:2])
+            if answer != "zero-mean" and self.mean is not None:
+                y = y + self.affine(rows, self.mean).unflatten(0, x.shape[:2])
         return y if self.bias is None else y + self.affine.along(self.bias.unsqueeze(0), y)
 
     def std(self, x: Tensor) -> Tensor:
@@ -227,10 +228,10 @@ class Noisy(MemberLayer):
         """KL(q || prior), summed over the weights of the layer."""
         prior = self.spec.prior
         if prior == "ard" or (prior == "log-uniform" and self.spec.kl == "approximation"):
-            if self.weight is None:  # α is infinite: the divergence is zero whatever σ is
+            if self.mean is None:  # α is infinite: the divergence is zero whatever σ is
                 return 0 * self.variance().sum()
             each = (divergence.ard if prior == "ard" else divergence.log_uniform)(self.alphas())
-            return each.sum() * (self.weight.numel() / each.numel())
+            return each.sum() * (self.mean.numel() / each.numel())
         mean, log_variance = self.mu, divergence.log(self.variance())
         noise = torch.randn_like(mean)
         if prior == "student-t":

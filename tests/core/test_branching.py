@@ -145,8 +145,117 @@ def test_converted_layers_that_never_run_are_an_error():
         def forward(self, x):
             return self.used(x)
 
-    with pytest.raises(pluribus.ConversionError, match="never runs the layers that were converted"):
+    with pytest.warns(UserWarning, match="did not run"), pytest.raises(pluribus.ConversionError, match="never runs"):
+        pluribus.ensemble(Idle(), BatchEnsemble(include="idle"))(torch.randn(2, 4))
+    with pytest.raises(pluribus.ConversionError, match="it did not run on the example"):
         pluribus.ensemble(Idle(), Variance(include="idle"), example=torch.randn(2, 4))
+
+
+def test_a_first_pass_that_hides_the_axis_is_looked_through():
+    """Zeros through layers without bias, or a layer scale of nearly nothing: no member would differ in the end."""
+
+    class Scaled(Folding):
+        def __init__(self) -> None:
+            super().__init__(time_major=True)
+            self.frame = nn.Linear(4, 8, bias=False)
+            self.scale = nn.Parameter(torch.tensor(1e-6))
+
+        def forward(self, x):
+            return x.mean((1, 2)).unsqueeze(1) + self.scale * super().forward(x)
+
+    ensemble = pluribus.ensemble(Scaled(), BatchEnsemble(members=2), example=torch.zeros(2, 4, 4))
+    assert ensemble.branch.kind == "loop"
+
+
+class Experts(nn.Module):
+    """Sends each row to one of two experts, by its content."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.experts, self.head = (
+            nn.Linear(4, 8),
+            nn.ModuleList([nn.Linear(8, 8) for _ in range(2)]),
+            nn.Linear(8, 3),
+        )
+
+    def forward(self, x):
+        h = self.stem(x)
+        chosen, out = h[:, 0] > 0, torch.zeros_like(h)
+        out[chosen], out[~chosen] = self.experts[0](h[chosen]), self.experts[1](h[~chosen])
+        return self.head(torch.relu(out))
+
+
+def test_rows_that_are_picked_by_their_content_are_never_taken_for_members():
+    ensemble = pluribus.ensemble(Experts().double(), BatchEnsemble(members=2)).eval()
+    for size in (2, 16, 7, 16, 1, 16):
+        x = torch.randn(size, 4, dtype=torch.double)
+        answers = ensemble(x)
+        for index in range(2):
+            torch.testing.assert_close(ensemble.member(index)(x), answers[index], rtol=0, atol=1e-10)
+
+
+def test_inputs_of_another_length_are_looked_at_anew():
+    ensemble = pluribus.ensemble(Folding(time_major=True).double(), BatchEnsemble(members=2)).eval()
+    ensemble(torch.randn(4, 1, 4, dtype=torch.double))  # one time step: nothing to mistake
+    assert ensemble.branch.kind != "loop"
+    x = torch.randn(4, 4, 4, dtype=torch.double)
+    answers = ensemble(x)
+    assert ensemble.branch.kind == "loop"
+    torch.testing.assert_close(ensemble.member(1)(x), answers[1], rtol=0, atol=1e-10)
+
+    class Recurrent(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell, self.head = nn.Linear(4, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            h = x[:, 0]
+            for step in range(x.shape[1]):
+                h = torch.tanh(self.cell(h + x[:, step]))
+            return self.head(h)
+
+    ensemble = pluribus.ensemble(Recurrent().double(), BatchEnsemble(members=2)).eval()
+    for length in (1, 3, 2):
+        x = torch.randn(4, length, 4, dtype=torch.double)
+        torch.testing.assert_close(ensemble(x)[1], ensemble.member(1)(x), rtol=0, atol=1e-10)
+
+
+def test_layers_that_do_not_influence_the_output_are_refused():
+    class TwoHeads(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.label, self.box = nn.Linear(4, 8), nn.Linear(8, 3), nn.Linear(8, 4)
+
+        def forward(self, x):
+            h = self.body(x)
+            return self.label(h), self.box(h)
+
+    x = torch.randn(3, 4)
+    with pytest.raises(pluribus.ConversionError, match=r"box\) does not influence the output"):
+        pluribus.ensemble(TwoHeads(), Multihead(), output=0)(x)
+    assert pluribus.ensemble(TwoHeads(), Multihead(last="label"), output=0)(x).shape == (3, 3, 3)
+
+
+@pytest.mark.parametrize("batches", ["tile", "split"])
+def test_gradient_checkpointing_recomputes_the_same(batches):
+    from torch.utils.checkpoint import checkpoint
+
+    class Checkpointed(NestedMLP):
+        def forward(self, x):
+            x = self.stem(x)
+            for block in self.body:
+                x = checkpoint(block, x, use_reentrant=False)
+            return self.head(x)
+
+    gradients = []
+    x, y = vectors(6, torch.double), torch.arange(6) % 3
+    for network in (NestedMLP, Checkpointed):
+        torch.manual_seed(0)
+        ensemble = pluribus.ensemble(network().double(), BatchEnsemble(members=2, batches=batches))
+        ensemble.loss(x, y).backward()
+        gradients.append([p.grad for p in ensemble.parameters()])
+    for a, b in zip(*gradients, strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def test_several_inputs_come_as_a_tuple_or_a_dictionary():
@@ -163,8 +272,9 @@ def test_several_inputs_come_as_a_tuple_or_a_dictionary():
         ensemble = pluribus.ensemble(Two().double(), spec)
         answers = ensemble.eval()((a, b))
         torch.testing.assert_close(ensemble({"a": a, "b": b}), answers)
+        assert ensemble.branch.kind in ("layer", "input")
         torch.testing.assert_close(ensemble.member(1)(a, b), answers[1], rtol=0, atol=1e-10)
         torch.testing.assert_close(ensemble.predict((a, b), batch_size=2).outputs, answers)
         ensemble.loss((a, b), torch.arange(5) % 2).backward()
     with pytest.raises(ValueError, match="got sizes"):
-        ensemble((a, b[:3]))
+        pluribus.ensemble(Two().double(), Multihead())((a, b[:3]))

@@ -12,6 +12,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import pluribus
 from pluribus import MIMO, BatchEnsemble, ConversionError, DeepEnsemble, Inner, Mixture, Single, Variance
+from pluribus.core.plain import meant
 from tests.networks import NETWORKS, NestedMLP, ResidualCNN, images, vectors
 from tests.test_contract import METHODS
 
@@ -39,6 +40,7 @@ class Pair(NamedTuple):
         (lambda y, z: [z, y], 1),
         (lambda y, z: {"logits": y, "extra": z}, "logits"),
         (Pair, 0),
+        (Pair, "logits"),
     ],
 )
 def test_the_output_that_is_meant_is_named(form, key):
@@ -48,13 +50,25 @@ def test_the_output_that_is_meant_is_named(form, key):
         answers = ensemble(x)
         assert answers.shape == (ensemble.members, 4, 3)
         assert answers.abs().sum() > 0
-        torch.testing.assert_close(ensemble.member(0)(x)[key], answers[0])
-        folded = ensemble.fold()(x)
-        torch.testing.assert_close(folded[key] if ensemble.members == 1 else folded, folded_shape(answers))
+        torch.testing.assert_close(meant(ensemble.member(0)(x), key), answers[0])
+        folded = meant(ensemble.fold()(x), key)
+        torch.testing.assert_close(folded if ensemble.members > 1 else folded.unsqueeze(0), answers)
 
 
-def folded_shape(answers):
-    return answers[0] if len(answers) == 1 else answers
+def test_a_network_may_return_more_in_training_than_in_evaluation():
+    class Auxiliary(NestedMLP):
+        def forward(self, x):
+            y = super().forward(x)
+            return (y, y * 0) if self.training else y
+
+    ensemble = pluribus.ensemble(Auxiliary(), BatchEnsemble(members=2), output=0)
+    assert ensemble.train()(vectors(5)).shape == ensemble.eval()(vectors(5)).shape == (2, 5, 3)
+
+
+def test_a_target_of_another_shape_is_refused():
+    ensemble = pluribus.ensemble(nn.Sequential(nn.Linear(4, 6), nn.Unflatten(1, (2, 3))), Single(), task="regression")
+    with pytest.raises(ValueError, match="shape of the outputs"):
+        ensemble.loss(torch.randn(5, 4), torch.randn(5, 3, 2))
 
 
 def test_an_unnamed_output_is_an_error_that_names_the_choices():
@@ -122,6 +136,9 @@ def test_one_logit_is_a_yes_or_no():
     p = ensemble.predict(x)
     assert p.probs.shape == (6, 2)
     torch.testing.assert_close(p.probs[:, 1], torch.sigmoid(ensemble(x)).mean(0).squeeze(1))
+    flat = pluribus.ensemble(nn.Sequential(nn.Flatten(), nn.Linear(12, 1), nn.Flatten(0)), BatchEnsemble(members=2))
+    flat.loss(x, y).backward()
+    assert flat.predict(x).probs.shape == (6, 2)
 
 
 def test_a_criterion_of_ones_own_is_used_for_each_member():

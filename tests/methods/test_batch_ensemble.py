@@ -15,8 +15,8 @@ def test_a_materialised_member_equals_its_plain_layer(kind):
     ensemble = pluribus.ensemble(make().double(), BatchEnsemble(members=3)).eval()
     layer = ensemble.net
     with torch.no_grad():
-        if layer.bias is not None:
-            layer.bias.add_(torch.randn_like(layer.bias))
+        if layer.biases is not None:
+            layer.biases.add_(torch.randn_like(layer.biases))
     x = torch.randn(*shape, dtype=torch.double)
     answers = ensemble(x)
     for index in range(3):
@@ -25,7 +25,7 @@ def test_a_materialised_member_equals_its_plain_layer(kind):
 
 def test_a_members_weight_is_the_rank_one_scaling_of_the_shared_one():
     layer = pluribus.ensemble(nn.Linear(4, 3).double(), BatchEnsemble(members=2)).net
-    expected = layer.weight * torch.outer(layer.s[1], layer.r[1])  # W ∘ (s rᵀ), W [O, I]
+    expected = layer.shared * torch.outer(layer.s[1], layer.r[1])  # W ∘ (s rᵀ), W [O, I]
     torch.testing.assert_close(layer.plain(1).weight, expected.detach())
 
 

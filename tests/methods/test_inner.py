@@ -31,9 +31,9 @@ def test_the_fused_layer_is_the_average_of_separate_ones_forward_and_backward(ki
     separate = [make().double() for _ in range(3)]
     for index, layer in enumerate(separate):
         with torch.no_grad():
-            layer.weight.copy_(inner.weight[index])
+            layer.weight.copy_(inner.weights[index])
             if layer.bias is not None:
-                layer.bias.copy_(inner.bias[index])
+                layer.bias.copy_(inner.biases[index])
     x = torch.randn(*shape, dtype=torch.double, requires_grad=True)
     z = x.detach().clone().requires_grad_()
     y, average = fused(x)[0], sum(layer(z) for layer in separate) / 3
@@ -43,9 +43,9 @@ def test_the_fused_layer_is_the_average_of_separate_ones_forward_and_backward(ki
     (average * towards).sum().backward()
     torch.testing.assert_close(x.grad, z.grad, rtol=0, atol=1e-12)
     for index, layer in enumerate(separate):
-        torch.testing.assert_close(inner.weight.grad[index], layer.weight.grad, rtol=0, atol=1e-12)
+        torch.testing.assert_close(inner.weights.grad[index], layer.weight.grad, rtol=0, atol=1e-12)
         if layer.bias is not None:
-            torch.testing.assert_close(inner.bias.grad[index], layer.bias.grad, rtol=0, atol=1e-12)
+            torch.testing.assert_close(inner.biases.grad[index], layer.bias.grad, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("nesterov", [False, True])
@@ -54,7 +54,7 @@ def test_under_sgd_it_is_the_base_layer_at_a_smaller_rate_and_a_larger_decay(nes
     copies, lr, decay = 4, 0.2, 1e-2
     base = nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)).double()
     ensemble = pluribus.ensemble(base, Inner(copies=copies, include="*"))
-    start = [m.weight.detach() - m.weight.detach().mean(0) for m in ensemble.modules() if isinstance(m, Averaged)]
+    start = [m.weights.detach() - m.weights.detach().mean(0) for m in ensemble.modules() if isinstance(m, Averaged)]
     options = {"momentum": 0.9, "nesterov": nesterov}
     ours = torch.optim.SGD(ensemble.param_groups(), lr=lr, weight_decay=decay, **options)
     theirs = torch.optim.SGD(base.parameters(), lr=lr / copies, weight_decay=copies * decay, **options)
@@ -75,7 +75,7 @@ def test_under_sgd_it_is_the_base_layer_at_a_smaller_rate_and_a_larger_decay(nes
         torch.testing.assert_close(ours_now, parameter, rtol=0, atol=1e-10)
     layers = [m for m in ensemble.modules() if isinstance(m, Averaged)]
     for layer, before in zip(layers, start, strict=True):
-        now = layer.weight.detach() - layer.weight.detach().mean(0)
+        now = layer.weights.detach() - layer.weights.detach().mean(0)
         factor = (now * before).sum() / before.square().sum()
         torch.testing.assert_close(now, factor * before, rtol=0, atol=1e-10)
         assert 0 < factor < 1
@@ -86,27 +86,27 @@ def test_the_papers_initialisation_has_the_gain_the_right_way_round():
     layer = nn.Conv2d(16, 400, 5)
     fan_in = 16 * 25
     inner = pluribus.ensemble(layer, Inner(copies=4, init="paper")).net
-    assert inner.weight.var().item() == pytest.approx(4 * 2 / fan_in, rel=0.02)
-    assert inner.weight.mean(0).var().item() == pytest.approx(2 / fan_in, rel=0.03)
+    assert inner.weights.var().item() == pytest.approx(4 * 2 / fan_in, rel=0.02)
+    assert inner.weights.mean(0).var().item() == pytest.approx(2 / fan_in, rel=0.03)
     linear = pluribus.ensemble(layer, Inner(copies=4, init="paper", nonlinearity="linear")).net
-    assert linear.weight.var().item() == pytest.approx(4 / fan_in, rel=0.02)
+    assert linear.weights.var().item() == pytest.approx(4 / fan_in, rel=0.02)
 
 
 def test_keeping_a_network_gives_copies_the_variance_of_the_paper_about_it():
     layer = nn.Conv2d(16, 400, 5, bias=False)
     nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
     inner = pluribus.ensemble(layer, Inner(copies=4)).net
-    torch.testing.assert_close(inner.weight.mean(0), layer.weight)
-    assert inner.weight.var().item() == pytest.approx(4 * layer.weight.var().item(), rel=0.02)
+    torch.testing.assert_close(inner.weights.mean(0), layer.weight)
+    assert inner.weights.var().item() == pytest.approx(4 * layer.weight.var().item(), rel=0.02)
 
 
 def test_folding_by_inverse_variance_follows_equation_11():
     ensemble = pluribus.ensemble(nn.Linear(5, 4).double(), Inner(copies=3, fold="inverse-variance", init="paper"))
     inner, folded = ensemble.net, ensemble.fold()
-    inverse = [1 / inner.weight[i].var(correction=1) for i in range(3)]
-    expected = sum(v * w for v, w in zip(inverse, inner.weight, strict=True)) / sum(inverse)
+    inverse = [1 / inner.weights[i].var(correction=1) for i in range(3)]
+    expected = sum(v * w for v, w in zip(inverse, inner.weights, strict=True)) / sum(inverse)
     torch.testing.assert_close(folded.weight, expected.detach(), rtol=0, atol=1e-12)
-    expected = sum(v * b for v, b in zip(inverse, inner.bias, strict=True)) / sum(inverse)
+    expected = sum(v * b for v, b in zip(inverse, inner.biases, strict=True)) / sum(inverse)
     torch.testing.assert_close(folded.bias, expected.detach(), rtol=0, atol=1e-12)
 
 

@@ -14,7 +14,7 @@ def test_it_is_the_maximum_of_separate_layers(kind):
     ensemble = pluribus.ensemble(make().double(), Maxout(copies=3, include="*"))
     layer = ensemble.net
     x = torch.randn(*shape, dtype=torch.double)
-    plain = [layer.affine.plain(layer.weight[i], None if layer.bias is None else layer.bias[i])(x) for i in range(3)]
+    plain = [layer.affine.plain(layer.weights[i], None if layer.biases is None else layer.biases[i])(x) for i in range(3)]
     torch.testing.assert_close(ensemble(x)[0], torch.stack(plain).amax(0), rtol=0, atol=1e-12)
 
 
@@ -22,14 +22,14 @@ def test_copies_that_tie_part_all_the_same():
     ensemble = pluribus.ensemble(nn.Linear(4, 3), Maxout(copies=2))
     layer = ensemble.net
     with torch.no_grad():
-        layer.weight[1] = layer.weight[0]
-        layer.bias[1] = layer.bias[0]
+        layer.weights[1] = layer.weights[0]
+        layer.biases[1] = layer.biases[0]
     ensemble.loss(torch.randn(8, 4), torch.randint(0, 3, (8,))).backward()
-    assert not torch.equal(layer.weight.grad[0], layer.weight.grad[1])
+    assert not torch.equal(layer.weights.grad[0], layer.weights.grad[1])
 
 
 def test_a_layer_of_zeros_starts_with_copies_that_differ():
     layer = nn.Linear(4, 3)
     nn.init.zeros_(layer.weight)
     made = pluribus.ensemble(layer, Maxout(copies=2)).net
-    assert not torch.equal(made.weight[0], made.weight[1])
+    assert not torch.equal(made.weights[0], made.weights[1])

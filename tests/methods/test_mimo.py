@@ -64,7 +64,7 @@ def test_the_first_layer_is_the_sum_of_the_members_layers(groups, transposed):
     ensemble.state.dealt = True
     merged = merge(x.flatten(0, 1))
     ensemble.state.dealt = False
-    parts = [merge.affine(x[m], merge.weight[m]) for m in range(3)]
+    parts = [merge.affine(x[m], merge.weights[m]) for m in range(3)]
     torch.testing.assert_close(merged, sum(parts) + merge.bias.view(-1, 1, 1), rtol=0, atol=1e-12)
 
 
@@ -112,13 +112,13 @@ def test_it_folds_to_an_ordinary_network_with_m_heads():
 def test_weights_start_at_the_scale_of_a_layer_with_m_times_the_inputs():
     net = nn.Sequential(nn.Linear(200, 300), nn.ReLU(), nn.Linear(300, 2))
     for init in ("keep", "fresh"):
-        weight = pluribus.ensemble(net, MIMO(4, init=init)).net[0].weight
+        weight = pluribus.ensemble(net, MIMO(4, init=init)).net[0].weights
         assert weight.var().item() == pytest.approx(net[0].weight.var().item() / 4, rel=0.02)
 
 
 def test_equal_heads_part_because_their_targets_differ():
     ensemble = pluribus.ensemble(NestedMLP(), MIMO(2)).train()
-    head = ensemble.net.head.weight
+    head = ensemble.net.head.weights
     assert torch.equal(head[0], head[1])
     ensemble.loss(vectors(8), torch.arange(8) % 3).backward()
     assert not torch.allclose(head.grad[0], head.grad[1])
@@ -132,7 +132,7 @@ def test_equal_heads_on_equal_data_are_refused():
 def test_padding_stays_what_it_is():
     net = nn.Sequential(nn.Embedding(7, 4, padding_idx=2), nn.Flatten(), nn.Linear(12, 2))
     for init in ("keep", "fresh"):
-        assert pluribus.ensemble(net, MIMO(3, init=init)).net[0].weight[:, 2].abs().max() == 0
+        assert pluribus.ensemble(net, MIMO(3, init=init)).net[0].weights[:, 2].abs().max() == 0
 
 
 class Backwards(nn.Module):

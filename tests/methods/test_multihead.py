@@ -22,7 +22,7 @@ def test_heads_part_on_the_same_data():
         net.head.weight.zero_(), net.head.bias.zero_()  # as some classifiers start
     ensemble = pluribus.ensemble(net, Multihead(members=3))
     ensemble.loss(vectors(8), torch.arange(8) % 3).backward()
-    gradient = ensemble.net.head.weight.grad
+    gradient = ensemble.net.head.weights.grad
     assert not torch.allclose(gradient[1], gradient[2])
 
 
@@ -31,8 +31,8 @@ def test_it_is_mimo_with_all_inputs_repeated():
     mimo = pluribus.ensemble(NestedMLP().double(), MIMO(3, input_repetition=1.0, init="fresh"))
     multihead = pluribus.ensemble(mimo.member(0), Multihead(3))
     with torch.no_grad():
-        multihead.net.head.weight.copy_(mimo.net.head.weight)
-        multihead.net.head.bias.copy_(mimo.net.head.bias)
+        multihead.net.head.weights.copy_(mimo.net.head.weights)
+        multihead.net.head.biases.copy_(mimo.net.head.biases)
     x, y = vectors(6, torch.double), torch.arange(6) % 3
     torch.testing.assert_close(mimo.loss(x, y), multihead.loss(x, y))
 
