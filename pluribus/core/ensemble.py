@@ -96,16 +96,18 @@ class Ensemble(nn.Module):
         batch = x.batch if isinstance(x, Views) else x
         try:
             return run(batch)
-        except RuntimeError as error:  # RowsChanged is one
+        except RuntimeError as error:
             # Perhaps this batch takes another way through the network than the one that showed where members part.
             before = self.branch
             self.prepare(x)
             self.state.count = self.members
-            if self.branch == before:
-                if not isinstance(error, RowsChanged):
-                    raise
-                branching.place(self, Branch("loop"))  # it picks rows by their content
-        return run(batch)
+            if self.branch == before and not isinstance(error, RowsChanged):
+                raise
+        try:
+            return run(batch)
+        except RowsChanged:  # the network picks rows by their content
+            branching.place(self, Branch("loop"))
+            return run(batch)
 
     def together(self, x: Any) -> Tensor:
         """All members on the same rows: `[B, …]` → `[M, B, C]`."""
