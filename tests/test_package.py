@@ -1,0 +1,83 @@
+"""The house: what imports what, what comes along, what the front page says."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pluribus
+
+ROOT = Path(__file__).parent.parent
+ROOMS = {"core": {"core"}, "methods": {"core", "methods"}, "metrics": {"core", "metrics"}}
+
+
+def test_importing_needs_torch_and_numpy_only():
+    """Everything else that could be imported is made unimportable."""
+    blocked = ["safetensors", "sklearn", "rich", "scipy", "matplotlib", "pandas", "lightning", "torchvision"]
+    code = f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); import pluribus; print(pluribus.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == pluribus.__version__
+
+
+def test_saving_without_safetensors_says_what_to_install(tmp_path):
+    code = """
+import sys; sys.modules["safetensors"] = None
+import torch, pluribus
+pluribus.save(pluribus.ensemble(torch.nn.Linear(2, 2), pluribus.Inner()), "x")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert "pip install safetensors" in done.stderr
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_point_one_way(room):
+    for file in (ROOT / "pluribus" / room).glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.level == 2:
+                assert (node.module or "").split(".")[0] in ROOMS[room], f"{file.name} imports {node.module}"
+            if room == "methods" and isinstance(node, ast.ImportFrom) and node.level == 1 and file.name != "__init__.py":
+                raise AssertionError(f"{file.name} imports another method")
+
+
+def test_every_method_is_one_file_with_a_test_beside_it():
+    files = {f.stem for f in (ROOT / "pluribus/methods").glob("*.py")} - {"__init__", "single"}
+    assert files == {f.stem.removeprefix("test_") for f in (ROOT / "tests/methods").glob("test_*.py")}
+    assert len(pluribus.Spec.registry) == len(files) + 1
+
+
+def test_files_stay_readable():
+    for file in [*ROOT.glob("pluribus/**/*.py"), *ROOT.glob("tests/**/*.py")]:
+        assert len(file.read_text().splitlines()) <= 400, file
+
+
+def test_the_readme_names_every_method_and_its_example_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text()
+    for cls in pluribus.Spec.registry.values():
+        assert f"`{cls.__name__}" in text, cls.__name__
+    example = re.search(r"```python\n(.*?)```", text, re.DOTALL).group(1)
+    scope: dict = {}
+    exec(compile(example, "README.md", "exec"), scope)
+    assert scope["plain"](scope["x"]).shape[-1] == 3
+
+
+@pytest.mark.slow
+def test_the_demo_trains_every_method_and_leaves_a_page(tmp_path):
+    page = tmp_path / "demo.html"
+    command = [sys.executable, str(ROOT / "examples/demo.py"), "--epochs", "1", "--page", str(page)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    for cls in pluribus.Spec.registry.values():
+        assert cls.name in done.stdout
+        assert cls.name in page.read_text()
+
+
+@pytest.mark.parametrize("script", ["examples/demo.py", "benchmarks/cost.py"])
+def test_a_wrong_argument_is_answered_with_a_sentence_and_exit_code_2(script):
+    flag = "--epochs" if "demo" in script else "--repeats"
+    done = subprocess.run([sys.executable, str(ROOT / script), flag, "0"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "must be at least 1" in done.stderr
+    assert "Traceback" not in done.stderr
