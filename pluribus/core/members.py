@@ -175,10 +175,9 @@ class PerMember(MemberLayer):
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         members = self.members
         flags = self.flags or [True] * sum(1 for _ in trees.leaves((args, kwargs)))
-        for leaf, flag in zip(trees.leaves((args, kwargs)), flags, strict=True):
-            if flag:
-                self.check_rows(leaf)
-                break
+        carrying = next((leaf for leaf, flag in zip(trees.leaves((args, kwargs)), flags, strict=False) if flag), None)
+        if carrying is not None:
+            self.check_rows(carrying)
         if members.only is not None:
             answers = [self.copies[members.only](*args, **kwargs)]
         elif self.shares:

@@ -36,6 +36,9 @@ def apply(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
 
 def apply_to(flags: Sequence[bool], function: Callable[[Tensor], Tensor], tree: Any) -> Any:
     """`function` on the tensors that are flagged, in the order of `leaves`."""
+    found = sum(1 for _ in leaves(tree))
+    if found != len(flags):
+        raise RuntimeError(f"{len(flags)} tensors were expected, got {found}")
     each = iter(flags)
     return apply(lambda leaf: function(leaf) if next(each) else leaf, tree)
 

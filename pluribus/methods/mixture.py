@@ -317,12 +317,17 @@ class Mixed(MemberLayer):
         biases = None if bias is None else bias.detach().expand(members.count, *bias.shape).clone()
         self.biases = None if biases is None else nn.Parameter(biases)
 
-    def weights(self) -> Tensor:
-        """`[M, *shape]`, or the only member's."""
-        return self._bank[0].mix(self.pick(self.coefficients), self.pick(self.where), self.affine.template.weight.shape)
+    def weights(self, coefficients: Tensor, where: Tensor) -> Tensor:
+        """`[M, t]` → `[M, *shape]`"""
+        return self._bank[0].mix(coefficients, where, self.affine.template.weight.shape)
 
     def respond(self, x: Tensor) -> Tensor:
-        return self.affine.each(x, self.weights(), None if self.biases is None else self.pick(self.biases))
+        return self.affine.each(
+            x,
+            self.weights(self.pick(self.coefficients), self.pick(self.where)),
+            None if self.biases is None else self.pick(self.biases),
+        )
 
     def plain(self, index: int) -> nn.Module:
-        return self.affine.plain(self.weights()[index], None if self.biases is None else self.biases[index])
+        own = self.weights(self.coefficients[index : index + 1], self.where[index : index + 1])
+        return self.affine.plain(own[0], None if self.biases is None else self.biases[index])

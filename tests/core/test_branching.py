@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import pluribus
-from pluribus import BatchEnsemble, MCDropout, Multihead, TreeNet, Variance
+from pluribus import BatchEnsemble, MCDropout, Mixture, Multihead, TreeNet, Variance
 from tests.networks import DenseCNN, NestedMLP, ResidualCNN, Transformer, images, tokens, vectors
 
 
@@ -42,6 +42,8 @@ def test_a_batch_on_another_axis_runs_the_members_one_after_the_other(length):
     answers = ensemble(x)
     assert ensemble.branch.kind == "loop"
     assert "one after the other" in str(ensemble.describe())
+    mixture = pluribus.ensemble(BatchSecond().double(), Mixture(members=2, parameters=2.0)).eval()
+    torch.testing.assert_close(mixture(x)[0], mixture.member(0)(x), rtol=0, atol=1e-10)
     for index in range(2):
         torch.testing.assert_close(ensemble.member(index)(x), answers[index], rtol=0, atol=1e-10)
     ensemble.train().loss(x, torch.arange(3)).backward()
