@@ -18,7 +18,7 @@ from .affine import skeleton
 from .branching import Branch
 from .describe import Change, Description, describe
 from .errors import ConversionError, PluribusError, Unsupported
-from .members import Converted, Members, RowsChanged
+from .members import Converted, MemberLayer, Members, RowsChanged
 from .modes import evaluating
 from .plain import Stack, meant
 from .predictive import Predictive
@@ -249,20 +249,43 @@ class Ensemble(nn.Module):
 
     def member(self, index: int) -> nn.Module:
         """Member `index` as a plain module `[B, …]` → what the network returned before conversion."""
+        if self.sampled and self.plain_members == 0:
+            raise self.unsupported("plain member", "its noise is drawn anew in every pass; freeze() fixes the draws")
         if not 0 <= index < self.plain_members:
             raise IndexError(f"there are members 0 to {self.plain_members - 1}, got {index}")
         return self.plain(lambda layer: layer.plain(index))
 
     def fold(self) -> nn.Module:
         """The cheapest plain module with the same predictions: `[B, C]` for one member, else `[M, B, C]`."""
+        if self.sampled and self.plain_members == 0:
+            raise self.unsupported("folded form", "its noise is drawn anew in every pass; freeze() fixes the draws")
         if self.plain_members == 1:
             return self.member(0)
         return Stack([self.member(index) for index in range(self.plain_members)], self.output)
 
     @property
     def plain_members(self) -> int:
-        """How many members there are to ask for; the draws of a method that samples are no members of their own."""
-        return 1 if self.sampled else self.state.count
+        """How many members there are to ask for; draws that differ from pass to pass are none."""
+        return 0 if self.sampled else self.state.count
+
+    def freeze(self, samples: int | None = None) -> "Ensemble":
+        """A copy with fixed draws: it answers the same every time, and its members are plain networks.
+
+        Weights are drawn once for each of the `samples` members; of dropout, one mask over the units, for all rows alike.
+        """
+        if not self.sampled:
+            raise self.unsupported("draws to freeze", "its members are fixed already")
+        if self.branch is None:
+            raise ValueError("freeze() needs to know the network's shapes: run the ensemble once on a batch first")
+        twin = copy.deepcopy(self)
+        twin.samples = twin.state.count = self.samples if samples is None else samples
+        require_count("samples", twin.samples, 1, "an answer needs a draw")
+        twin.sampled, twin.state.only = False, None
+        for layer in twin.net.modules():
+            if isinstance(layer, MemberLayer):
+                layer.freeze()
+        twin.notes.append(f"its {twin.samples} draws are fixed")
+        return twin
 
     def plain(self, form: Callable[[Converted], nn.Module]) -> nn.Module:
         """A copy of the network with every converted layer in another form."""

@@ -95,6 +95,9 @@ class MemberLayer(Converted):
         """`[1 or M, B, …]` → `[M, B, …]`; a single row of members is a batch that all of them share."""
         raise TypeError(f"{type(self).__name__} must define respond")
 
+    def freeze(self) -> None:
+        """Fix one draw for each member. Only a layer with noise has anything to fix."""
+
     def forward(self, x: Tensor) -> Tensor:
         self.check_rows(x)
         together = self.members.only is not None or self.shares

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from .ensemble import Ensemble
 from .errors import FileError
+from .members import MemberLayer
 from .spec import Spec
 from .surgery import Subject, signature
 
@@ -36,6 +37,7 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "order": ensemble.order,
         "aliases": aliases,
         "settings": {name: getattr(ensemble, name) for name in ensemble.settings},
+        "frozen": [name for name in tensors if name.endswith(".frozen")],
         "network": ensemble.signature,
     }
     _write(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
@@ -54,6 +56,7 @@ def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
     devices = {parameter.device for parameter in net.parameters()}
     with torch.random.fork_rng(devices=[d for d in devices if d.type == "cuda"]):  # the draws are overwritten: use up none
         made = spec.convert(Subject(net, None, about["task"], about["output"], about["order"]))
+    _fix_draws(made, {name: tensors[name] for name in about["frozen"] if name in tensors})
     own = made.state_dict()
     tensors |= {alias: tensors[name] for alias, name in about["aliases"].items() if name in tensors}
     for name in sorted(set(own) ^ set(tensors)):
@@ -75,6 +78,20 @@ def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
     return made
 
 
+def _fix_draws(ensemble: Ensemble, draws: dict[str, Tensor]) -> None:
+    """Make place for the draws of frozen layers."""
+    modules = dict(ensemble.named_modules())
+    for name, tensor in draws.items():
+        layer = modules.get(name.removesuffix(".frozen"))
+        if isinstance(layer, MemberLayer):
+            device = next(ensemble.parameters()).device
+            layer.frozen = torch.empty_like(tensor, device=device)
+            layer.members.count = len(tensor)
+    for part in modules.values():
+        if isinstance(part, Ensemble) and any(getattr(m, "frozen", None) is not None for m in part.net.modules()):
+            part.sampled = False
+
+
 def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     safetensors = _safetensors()
     if not target.exists():
@@ -93,7 +110,7 @@ def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         about = json.loads(metadata["pluribus"])
         if about["format"] != FORMAT:
             raise FileError(f"{target} has the format {about['format']!r}; this version of pluribus reads {FORMAT!r}")
-        missing = {"spec", "task", "output", "order", "aliases", "settings", "network"} - set(about)
+        missing = {"spec", "task", "output", "order", "aliases", "settings", "frozen", "network"} - set(about)
     except (json.JSONDecodeError, TypeError, KeyError) as error:
         raise FileError(f"{target} is damaged: its description cannot be read") from error
     if missing:

@@ -95,7 +95,15 @@ class Deep(Ensemble):
     def penalty(self) -> Tensor:
         return torch.stack([part.penalty() for part in self.each()]).sum()
 
+    def freeze(self, samples: int | None = None) -> Ensemble:
+        """A copy in which every part's draws are fixed."""
+        twin = copy.deepcopy(self)
+        twin.net = nn.ModuleList([part.freeze(samples) for part in self.each()])
+        return twin
+
     def member(self, index: int) -> nn.Module:
+        if self.plain_members == 0:
+            return self.each()[0].member(0)  # raises, with the reason
         left = index
         for part in self.each():
             if 0 <= left < part.plain_members:

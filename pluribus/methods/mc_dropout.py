@@ -83,12 +83,6 @@ class MCDropoutEnsemble(Ensemble):
             names = ", ".join(sorted(heard.names))
             self.remark(f"the network calls {names} as a function, which cannot be reached and stays off: use nn.Dropout")
 
-    def member(self, index: int) -> nn.Module:
-        raise self.unsupported("plain member", "its masks are drawn anew in every pass")
-
-    def fold(self) -> nn.Module:
-        raise self.unsupported("folded form", "its masks are drawn anew in every pass")
-
 
 class Listening(TorchFunctionMode):
     """Hears dropout called as a function. Our own layers do not call it."""
@@ -117,26 +111,54 @@ class Dropping(MemberLayer):
         self.whole_channels = not isinstance(like, (nn.Dropout, nn.AlphaDropout))
         self.unbatched_pair = isinstance(like, nn.Dropout1d)  # torch takes [B, C] for one [C, L]
         self.alpha = isinstance(like, (nn.AlphaDropout, nn.FeatureAlphaDropout))
+        self.units: tuple[int, ...] = ()  # the shape of a row, as last seen
+        self.frozen: Tensor | None
+        self.register_buffer("frozen", None)
 
     def respond(self, x: Tensor) -> Tensor:
+        if self.frozen is not None:
+            return masked(x, self.pick(self.frozen), self.rate, self.alpha)
+        self.units = tuple(x.shape[2:])
         if self.rate == 1:
             return (x * 0).expand(self.members.count if self.members.only is None else 1, *x.shape[1:])
         shape = (*x.shape[1:3], *(1 for _ in x.shape[3:])) if self.whole_channels else x.shape[1:]
         if self.unbatched_pair and x.dim() == 3:
             shape = (x.shape[1], 1)
-        kept = self.draw(torch.rand, shape, x) >= self.rate
-        if not self.alpha:
-            return x * kept.to(x.dtype) / (1 - self.rate)
-        # Alpha dropout keeps the mean 0 and the variance 1 of SELU's activations; what is dropped becomes `floor`.
-        floor = -1.7580993408473766
-        scale = ((1 - self.rate) * (1 + self.rate * floor**2)) ** -0.5
-        return scale * (torch.where(kept, x, x.new_tensor(floor)) - self.rate * floor)
+        return masked(x, self.draw(torch.rand, shape, x) >= self.rate, self.rate, self.alpha)
+
+    def freeze(self) -> None:
+        units = (self.units[0], *(1 for _ in self.units[1:])) if self.whole_channels else self.units
+        self.frozen = self.draw(torch.rand, (1, *units), torch.empty(())) >= self.rate
 
     def plain(self, index: int) -> nn.Module:
-        return nn.Identity()
+        assert self.frozen is not None
+        return Mask(self.frozen[index], self.rate, self.alpha)
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
+
+
+def masked(x: Tensor, kept: Tensor, rate: float, alpha: bool) -> Tensor:
+    """What is kept, scaled to keep the mean."""
+    if not alpha:
+        return x * kept.to(x.dtype) / (1 - rate) if rate < 1 else x * 0
+    # Alpha dropout keeps the mean 0 and the variance 1 of SELU's activations; what is dropped becomes `floor`.
+    floor = -1.7580993408473766
+    scale = ((1 - rate) * (1 + rate * floor**2)) ** -0.5
+    return scale * (torch.where(kept, x, x.new_tensor(floor)) - rate * floor)
+
+
+class Mask(nn.Module):
+    """Dropout with one fixed mask."""
+
+    def __init__(self, kept: Tensor, rate: float, alpha: bool) -> None:
+        super().__init__()
+        self.rate, self.alpha = rate, alpha
+        self.kept: Tensor
+        self.register_buffer("kept", kept.clone())
+
+    def forward(self, x: Tensor) -> Tensor:
+        return masked(x, self.kept, self.rate, self.alpha)
 
 
 class Dropped(nn.Module):

@@ -81,12 +81,6 @@ class VarianceEnsemble(Ensemble):
         if getattr(self.spec, "include", "") is None and ran[-2:] and not isinstance(modules[ran[-2:][0]], ZeroMean):
             self.remark(f"the layer before the last to run is {ran[-2:][0]}, not the one converted: pass example=, or include=")
 
-    def member(self, index: int) -> nn.Module:
-        raise self.unsupported("plain member", "its weights are drawn anew in every pass, and their mean is zero")
-
-    def fold(self) -> nn.Module:
-        raise self.unsupported("folded form", "its weights are drawn anew in every pass, and their mean is zero")
-
 
 class ZeroMean(MemberLayer):
     """A layer with weights `sigma` · ε. The sign of `sigma` means nothing, so it needs no logarithm."""
@@ -99,9 +93,13 @@ class ZeroMean(MemberLayer):
         sigma = torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5
         self.sigma = nn.Parameter(sigma)
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
+        self.frozen: Tensor | None
+        self.register_buffer("frozen", None)
 
     def respond(self, x: Tensor) -> Tensor:
-        if self.sample == "weights":
+        if self.frozen is not None:
+            y = self.affine.each(x, self.sigma * self.pick(self.frozen))
+        elif self.sample == "weights":
             y = self.affine.each(x, self.sigma * self.epsilon(self.sigma))
         else:
             std = self.std(x.flatten(0, 1)).unflatten(0, x.shape[:2])  # once, if the members share x
@@ -119,3 +117,10 @@ class ZeroMean(MemberLayer):
         uniform = self.draw(torch.rand, like.shape, like)
         signed = 2 * uniform - 1 if self.noise == "uniform" else torch.where(uniform < 0.5, -1.0, 1.0)
         return signed.to(like.dtype)
+
+    def freeze(self) -> None:
+        self.frozen = self.epsilon(self.sigma.detach())
+
+    def plain(self, index: int) -> nn.Module:
+        assert self.frozen is not None
+        return self.affine.plain(self.sigma * self.frozen[index], self.bias)

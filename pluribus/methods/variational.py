@@ -114,6 +114,8 @@ class VariationalEnsemble(Ensemble):
 
     @property
     def members(self) -> int:
+        if not self.sampled:
+            return self.state.count
         return self.samples if self._answer in ("average", "zero-mean") and not self.training else 1
 
     def noisy(self) -> list["Noisy"]:
@@ -144,15 +146,9 @@ class VariationalEnsemble(Ensemble):
         finally:
             self.samples, self.answer = before
 
-    def member(self, index: int) -> nn.Module:
-        if self.answer != "mean":
-            raise self.unsupported("plain member", 'its weights are drawn anew in every pass; answer = "mean" has one')
-        return super().member(index)
-
-    def fold(self) -> nn.Module:
-        if self.answer != "mean":
-            raise self.unsupported("folded form", 'its weights are drawn anew in every pass; answer = "mean" has one')
-        return super().member(0)
+    @property
+    def plain_members(self) -> int:
+        return 1 if self.sampled and self.answer == "mean" else super().plain_members
 
 
 class Noisy(MemberLayer):
@@ -178,6 +174,8 @@ class Noisy(MemberLayer):
         else:
             shape = {"layer": (), "neuron": (self.affine.outputs,), "weight": weight.shape}[kind]
             self.log_alpha = nn.Parameter(weight.new_full(shape, spec.log_alpha))
+        self.frozen: Tensor | None
+        self.register_buffer("frozen", None)
 
     @property
     def mu(self) -> Tensor:
@@ -188,6 +186,9 @@ class Noisy(MemberLayer):
         return torch.zeros_like(self.sigma)
 
     def respond(self, x: Tensor) -> Tensor:
+        if self.frozen is not None:
+            y = self.affine.each(x, self.drawn(self.pick(self.frozen)))
+            return y if self.bias is None else y + self.affine.along(self.bias.unsqueeze(0), y)
         answer = "sample" if self.training else self.answer
         rows = x.flatten(0, 1)  # if the members share x, all of this is computed once
         if answer == "mean":
@@ -238,5 +239,14 @@ class Noisy(MemberLayer):
             return divergence.student_t(mean, log_variance, self.spec.nu, noise).sum()
         return divergence.log_uniform_sampled(mean, log_variance, noise).sum()
 
+    def drawn(self, noise: Tensor) -> Tensor:
+        """Weights from noise in their shape: with their means, unless the answer does without them."""
+        return self.variance().sqrt() * noise + (0 if self.answer == "zero-mean" else self.mu)
+
+    def freeze(self) -> None:
+        still = self.answer == "mean"
+        noise = self.draw(torch.randn, self.mu.shape, self.mu).to(self.mu.dtype)
+        self.frozen = torch.zeros_like(noise) if still else noise
+
     def plain(self, index: int) -> nn.Module:
-        return self.affine.plain(self.mu, self.bias)
+        return self.affine.plain(self.mu if self.frozen is None else self.drawn(self.frozen[index]), self.bias)
