@@ -128,6 +128,7 @@ def main() -> None:
         "NLL: negative log-likelihood; ECE: expected calibration error, 15 bins.\n"
         "params: to store, as an ensemble or folded; train: time; answer: FLOPs, folded.",
         style="dim",
+        highlight=False,
     )
     console.save_html(str(options.page))
     print(f"the same as a page: {options.page.resolve()}")

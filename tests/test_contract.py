@@ -105,6 +105,15 @@ def test_any_batch_size_is_answered(row, case, size):
     assert ensemble(data(size)).shape == (row.members, size, CLASSES)
 
 
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_any_batch_size_trains(row, case, size):
+    net, data = case
+    ensemble = pluribus.ensemble(net, row.spec).train()
+    loss = ensemble.loss(data(size), torch.arange(size) % CLASSES, examples=EXAMPLES)
+    loss.backward()
+    assert loss.isfinite()
+
+
 def test_a_row_is_answered_the_same_in_any_company(row, case):
     net, data = case
     ensemble = pluribus.ensemble(net.double(), row.spec).eval()

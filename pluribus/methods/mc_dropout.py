@@ -111,14 +111,15 @@ class Dropping(MemberLayer):
         self.whole_channels = not isinstance(like, (nn.Dropout, nn.AlphaDropout))
         self.unbatched_pair = isinstance(like, nn.Dropout1d)  # torch takes [B, C] for one [C, L]
         self.alpha = isinstance(like, (nn.AlphaDropout, nn.FeatureAlphaDropout))
-        self.units: tuple[int, ...] = ()  # the shape of a row, as last seen
+        self.units: tuple[int, ...] = ()  # the shape of a row, as the first pass found it
         self.frozen: Tensor | None
         self.register_buffer("frozen", None)
 
     def respond(self, x: Tensor) -> Tensor:
         if self.frozen is not None:
             return masked(x, self.pick(self.frozen), self.rate, self.alpha)
-        self.units = tuple(x.shape[2:])
+        if self.members.probe is not None:
+            self.units = tuple(x.shape[2:])
         if self.rate == 1:
             return (x * 0).expand(self.members.count if self.members.only is None else 1, *x.shape[1:])
         shape = (*x.shape[1:3], *(1 for _ in x.shape[3:])) if self.whole_channels else x.shape[1:]

@@ -237,29 +237,37 @@ def _train(rank: int, port: int, name: str, network: str, results) -> None:
         torch.distributed.destroy_process_group()
 
 
-PARALLEL = ["inner", "variance", "variational", "mimo", "mixture", "batch-ensemble-split", "treenet", "deep-mimo"]
-
-
-@pytest.mark.parametrize("name", PARALLEL)
-def test_it_trains_in_two_processes(name):
+def in_two_processes(name: str, network: str) -> list[list[float]]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with torch.multiprocessing.Manager() as manager:
         results = manager.dict()
-        torch.multiprocessing.spawn(_train, (port, name, "mlp", results), nprocs=2)
-        assert results[0] == results[1]  # the same weights, though each process had data of its own
+        torch.multiprocessing.spawn(_train, (port, name, network, results), nprocs=2)
+        return [results[0], results[1]]
 
 
-def test_in_two_processes_it_takes_the_step_of_one_with_the_whole_batch(tmp_path):
+PARALLEL = [
+    ("inner", "residual"),
+    ("variance", "mlp"),
+    ("variational", "mlp"),
+    ("mimo", "residual"),
+    ("mixture", "residual"),
+    ("batch-ensemble-split", "residual"),
+    ("treenet", "transformer"),
+    ("deep-mimo", "mlp"),
+]
+
+
+@pytest.mark.parametrize(("name", "network"), PARALLEL)
+def test_it_trains_in_two_processes(name, network):
+    first, second = in_two_processes(name, network)
+    assert first == second  # the same weights, though each process had data of its own
+
+
+def test_in_two_processes_it_takes_the_step_of_one_with_the_whole_batch():
     """Without BatchNorm, averaging gradients over processes is the gradient of the whole batch."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with torch.multiprocessing.Manager() as manager:
-        results = manager.dict()
-        torch.multiprocessing.spawn(_train, (port, "inner", "mlp", results), nprocs=2)
-        together = results[0]
+    together, _ = in_two_processes("inner", "mlp")
     torch.manual_seed(0)
     ensemble = pluribus.ensemble(NestedMLP(), METHODS["inner"].spec).train()
     optimizer = torch.optim.SGD(ensemble.param_groups(), lr=0.1)
