@@ -108,3 +108,8 @@ NETWORKS = {
     "dense": (DenseCNN, images),
     "transformer": (Transformer, tokens),
 }
+
+
+def words(description: object) -> str:
+    """Without the line breaks of an 80-column terminal."""
+    return " ".join(str(description).split())

@@ -244,9 +244,7 @@ def test_a_trained_network_is_kept_as_promised(row, case):
     ensemble = pluribus.ensemble(net, row.spec).eval()
     x = data(5, torch.double)
     before = net(x)
-    keeps = row.spec.keeps
-    if isinstance(row.spec, DeepEnsemble) and row.spec.of is not None:
-        keeps = "member 0" if row.spec.of.keeps == "predictions" else row.spec.of.keeps
+    keeps = row.spec.kept()
     if keeps == "predictions":
         torch.testing.assert_close(ensemble(x), before.expand(row.members, *before.shape), rtol=0, atol=1e-10)
     if keeps == "member 0":

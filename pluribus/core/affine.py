@@ -6,6 +6,7 @@ weights, to run it with one set of weights a member, and to become a plain layer
 
 import copy
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -109,7 +110,7 @@ class Affine:
         In single precision or better: squares leave the range of half precision, and √0 would have no gradient there.
         """
         wide = torch.promote_types(x.dtype, torch.float)
-        with torch.autocast(x.device.type, enabled=False):
+        with nullcontext() if x.is_meta else torch.autocast(x.device.type, enabled=False):
             return (self(x.to(wide).square(), variance.to(wide)) + 1e-16).sqrt()
 
     def along(self, vectors: Tensor, y: Tensor) -> Tensor:

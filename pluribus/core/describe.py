@@ -1,5 +1,6 @@
 """What an ensemble is, in numbers and in words."""
 
+import textwrap
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from . import trees
+from .affine import skeleton
 from .errors import Unsupported
 from .modes import evaluating
 
@@ -65,7 +67,7 @@ class Description:
             lines.append(f"  left        {len(self.left)}")
             lines += [f"    {name}: {why}" for name, why in self.left.items()]
         lines += [f"  note        {note}" for note in self.notes]
-        return "\n".join(lines)
+        return "\n".join(textwrap.fill(line, 80, subsequent_indent=" " * 14, break_on_hyphens=False) for line in lines)
 
 
 KEPT = {
@@ -86,6 +88,7 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
         deployed = None
     own = parameters(ensemble)
     flops = None if row is None else count_flops(ensemble, (row,))
+    base_flops = None if row is None else count_flops(base, row)
     with evaluating(ensemble):
         members = ensemble.members
     return Description(
@@ -99,8 +102,8 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
         base_parameters=parameters(base),
         flops=flops,
         deployed_flops=flops if deployed is None or row is None else count_flops(deployed, row),
-        base_flops=None if row is None else count_flops(base, trees.apply(lambda leaf: leaf.to("meta"), row)),
-        keeps=KEPT[ensemble.spec.keeps],
+        base_flops=base_flops,
+        keeps=KEPT[ensemble.spec.kept()],
         notes=list(ensemble.notes),
     )
 
@@ -112,12 +115,13 @@ def parameters(module: nn.Module) -> int:
 
 @torch.no_grad()
 def count_flops(module: nn.Module, batch: Any) -> int | None:
-    """By torch's own counter; None if the network cannot be run for the count (on the meta device, say)."""
+    """By torch's own counter, on the meta device, where nothing is computed; None if the network cannot be run there."""
     fused = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # the counter does not know the fused transformer kernels
+    hollow = skeleton(module).eval()
     try:
-        with evaluating(module), FlopCounterMode(display=False) as counter, torch.random.fork_rng(devices=[]):
-            trees.call(module, batch)
+        with FlopCounterMode(display=False) as counter:
+            trees.call(hollow, trees.apply(lambda leaf: leaf.to("meta"), batch))
         return counter.get_total_flops()
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
         return None

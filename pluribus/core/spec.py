@@ -22,6 +22,10 @@ class Spec:
     """What of a trained network survives conversion: its predictions exactly; those of member 0; its weights, about which
     draws scatter; or only the weights of the layers that were not replaced."""
 
+    def kept(self) -> Keeps:
+        """`keeps`, where it depends on the options."""
+        return self.keeps
+
     registry: ClassVar[dict[str, type["Spec"]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -35,6 +39,11 @@ class Spec:
             elif isinstance(value, tuple):
                 object.__setattr__(self, field.name, tuple(_plain(item) for item in value))
         self.check()
+
+    def __str__(self) -> str:
+        """Only what was chosen: options at their defaults say nothing."""
+        chosen = [f"{f.name}={getattr(self, f.name)!s}" for f in fields(self) if getattr(self, f.name) != f.default]
+        return f"{type(self).__name__}({', '.join(chosen)})"
 
     def check(self) -> None:
         """Raise on options that make no sense. Every method has its own."""

@@ -60,6 +60,9 @@ class BatchEnsemble(Spec):
         if self.init == "ones" and self.batches == "tile":
             raise ValueError('init="ones" with batches="tile" makes members that never part: use batches="split"')
 
+    def kept(self) -> Keeps:
+        return "predictions" if self.init == "ones" else self.keeps
+
     def convert(self, subject: Subject) -> Ensemble:
         members = Members(self.members)
         layers = subject.select(AFFINE, self.include, self.exclude)

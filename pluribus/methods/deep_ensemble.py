@@ -39,6 +39,9 @@ class DeepEnsemble(Spec):
         if self.of is not None and not isinstance(self.of, Spec):
             raise TypeError(f"of must be a spec, such as Inner(copies=4), or None, got {self.of!r}")
 
+    def kept(self) -> Keeps:
+        return "member 0" if self.of is None or self.of.kept() == "predictions" else self.of.kept()
+
     def convert(self, subject: Subject) -> Ensemble:
         parts = []
         for index in range(self.members):

@@ -57,6 +57,9 @@ class Inner(Spec):
         require_choice("fold", self.fold, ("mean", "inverse-variance"))
         require_choice("nonlinearity", self.nonlinearity, ("linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"))
 
+    def kept(self) -> Keeps:
+        return "other layers" if self.init == "paper" else self.keeps
+
     def convert(self, subject: Subject) -> Ensemble:
         layers = subject.select(AFFINE, self.include, self.exclude, convolutions_first)
         return InnerEnsemble(subject, self, Members(1), {name: Averaged(layer, self) for name, layer in layers.items()})

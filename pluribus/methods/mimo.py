@@ -62,6 +62,9 @@ class MIMO(Spec):
         if self.input_repetition == 1 and self.init == "keep":
             raise ValueError('input_repetition=1 gives all heads the same data, and equal ones never part: use init="fresh"')
 
+    def kept(self) -> Keeps:
+        return "other layers" if self.init == "fresh" else self.keeps
+
     def convert(self, subject: Subject) -> Ensemble:
         inputs = list(subject.select(INPUTS, self.first, default=lambda layers: list(layers)[:1], argument="first"))
         outputs = list(subject.select(AFFINE, self.last, default=lambda layers: list(layers)[-1:], argument="last"))

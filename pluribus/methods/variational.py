@@ -70,6 +70,9 @@ class VariationalDropout(Spec):
         if not self.nu > 0:
             raise ValueError(f"nu must be positive, got {self.nu}: Student's t has more than zero degrees of freedom")
 
+    def kept(self) -> Keeps:
+        return "other layers" if self.parameterization == "zero-mean" else self.keeps
+
     def convert(self, subject: Subject) -> Ensemble:
         members = Members(1)
         layers = subject.select(AFFINE, self.include, self.exclude)

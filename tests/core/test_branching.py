@@ -6,7 +6,7 @@ from torch import nn
 
 import pluribus
 from pluribus import BatchEnsemble, MCDropout, Mixture, Multihead, TreeNet, Variance
-from tests.networks import DenseCNN, NestedMLP, ResidualCNN, Transformer, images, tokens, vectors
+from tests.networks import DenseCNN, NestedMLP, ResidualCNN, Transformer, images, tokens, vectors, words
 
 
 def branch(net, spec, x) -> tuple[str, str]:
@@ -41,7 +41,7 @@ def test_a_batch_on_another_axis_runs_the_members_one_after_the_other(length):
     x = torch.randn(3, length, 4, dtype=torch.double)
     answers = ensemble(x)
     assert ensemble.branch.kind == "loop"
-    assert "one after the other" in str(ensemble.describe())
+    assert "one after the other" in words(ensemble.describe())
     mixture = pluribus.ensemble(BatchSecond().double(), Mixture(members=2, parameters=2.0)).eval()
     torch.testing.assert_close(mixture(x)[0], mixture.member(0)(x), rtol=0, atol=1e-10)
     for index in range(2):

@@ -23,7 +23,7 @@ from pluribus import (
 )
 from pluribus.methods.batch_ensemble import RankOne
 from pluribus.methods.inner import Averaged
-from tests.networks import NestedMLP, ResidualCNN, Transformer, images, tokens, vectors
+from tests.networks import NestedMLP, ResidualCNN, Transformer, images, tokens, vectors, words
 
 
 def changed(net: nn.Module, **options) -> list[str]:
@@ -109,7 +109,7 @@ def test_tied_weights_stay_tied_and_are_left_out():
         nets = [part.net for part in ensemble.net] if isinstance(spec, DeepEnsemble) else [ensemble.net]
         assert all(net.head.weight is net.embed.weight for net in nets)
         assert ensemble(tokens(3)).shape == (ensemble.members, 3, 11)
-    described = str(pluribus.ensemble(Tied(), Inner()).describe())
+    described = words(pluribus.ensemble(Tied(), Inner()).describe())
     assert "head: its weight is tied to embed" in described
     with pytest.raises(ConversionError, match="names head, which cannot be converted: its weight is tied to embed"):
         pluribus.ensemble(Tied(), Inner(include="head"))
@@ -127,7 +127,7 @@ def test_attention_is_left_whole_and_said_so():
     ensemble = pluribus.ensemble(Transformer(), BatchEnsemble(members=2))
     attention = ensemble.net.encoder.layers[0].self_attn
     assert type(attention.out_proj) is type(Transformer().encoder.layers[0].self_attn.out_proj)
-    text = str(ensemble.describe())
+    text = words(ensemble.describe())
     assert "encoder.layers.0.self_attn: nn.MultiheadAttention reads its projections' weights directly: left whole" in text
     assert "out_proj" not in text
 

@@ -5,7 +5,7 @@ from torch import nn
 import pluribus
 from pluribus import ConversionError, Mixture
 from pluribus.methods.mixture import Bank, Mixed, coefficients
-from tests.networks import DenseCNN, NestedMLP, ResidualCNN, Transformer, images
+from tests.networks import DenseCNN, NestedMLP, ResidualCNN, Transformer, images, words
 
 NETS = {"mlp": NestedMLP, "residual": ResidualCNN, "dense": DenseCNN, "transformer": Transformer}
 
@@ -34,7 +34,7 @@ def test_budgets_are_met_to_within_one_template(name, ratio, disjoint):
     # a template that is added may bring one more coefficient for each member and layer
     coefficients = 2 * sum(isinstance(m, Mixed) for m in ensemble.modules())
     assert budget - used < smallest + coefficients
-    assert f"used {used:,}" in str(ensemble.describe())
+    assert f"used {used:,}" in words(ensemble.describe())
     assert ensemble.describe().parameters == used
 
 
@@ -114,7 +114,7 @@ def test_low_budgets_use_one_blob_and_meet_it():
     budget = count(net) // 3
     ensemble = pluribus.ensemble(net, Mixture(members=2, parameters=budget))
     assert budget - 5 < count(ensemble) <= budget
-    assert "one blob" in str(ensemble.describe())
+    assert "one blob" in words(ensemble.describe())
     assert all(isinstance(ensemble.net[i], Mixed) for i in (0, 1, 2, 3, 5))
     layer, numbers = ensemble.net[3], ensemble.banks[0].numbers
     size = layer.affine.template.weight.numel()
