@@ -79,7 +79,7 @@ KEPT = {
 
 
 def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description:
-    if example is not None and ensemble.branch is None:
+    if example is not None and ensemble.example is None:
         ensemble.prepare(example)
     row = None if example is None else trees.part(example, 0, 1)
     try:
