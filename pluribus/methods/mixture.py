@@ -20,6 +20,7 @@ and the scale is undone by the normalisation that follows.
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -293,11 +294,11 @@ class Blob(nn.Module):
         like, _ = parts(next(iter(group.values())))
         self.numbers = nn.Parameter(torch.randn(count, dtype=like.dtype, device=like.device))
 
-    def mix(self, coefficients: Tensor, where: Tensor, shape: torch.Size) -> Tensor:
+    def mix(self, coefficients: Tensor, starts: Sequence[int], shape: torch.Size) -> Tensor:
+        """All members take their templates from the same places."""
         size, count = shape.numel(), len(self.numbers)
         ring = self.numbers.repeat(-(-(size + count) // count))
-        # All members take from the same places.
-        templates = torch.stack([ring[start : start + size] for start in where[0].tolist()])
+        templates = torch.stack([ring[start : start + size] for start in starts])
         return (coefficients @ templates).unflatten(1, shape)
 
 
@@ -313,13 +314,15 @@ class Mixed(MemberLayer):
         self.coefficients = nn.Parameter(alpha.contiguous())
         self.where: Tensor
         self.register_buffer("where", where.contiguous().to(alpha.device), persistent=False)
+        self.starts: list[int] = where[0].tolist()
         _, bias = parts(layer)
         biases = None if bias is None else bias.detach().expand(members.count, *bias.shape).clone()
         self.biases = None if biases is None else nn.Parameter(biases)
 
     def weights(self, coefficients: Tensor, where: Tensor) -> Tensor:
         """`[M, t]` → `[M, *shape]`"""
-        return self._bank[0].mix(coefficients, where, self.affine.template.weight.shape)
+        bank, shape = self._bank[0], self.affine.template.weight.shape
+        return bank.mix(coefficients, self.starts if isinstance(bank, Blob) else where, shape)
 
     def respond(self, x: Tensor) -> Tensor:
         return self.affine.each(
