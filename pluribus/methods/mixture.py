@@ -322,7 +322,9 @@ class Mixed(MemberLayer):
     def weights(self, coefficients: Tensor, where: Tensor) -> Tensor:
         """`[M, t]` → `[M, *shape]`"""
         bank, shape = self._bank[0], self.affine.template.weight.shape
-        return bank.mix(coefficients, self.starts if isinstance(bank, Blob) else where, shape)
+        if isinstance(bank, Blob):
+            return bank.mix(coefficients, self.starts, shape)
+        return bank.mix(coefficients, where, shape)
 
     def respond(self, x: Tensor) -> Tensor:
         return self.affine.each(
