@@ -8,7 +8,7 @@ export OMP_NUM_THREADS ?= 2
 .PHONY: help demo test test-all lint format bench clean
 
 help:
-	@echo "make demo      train every method on the digits and print one table (under two minutes)"
+	@echo "make demo      train every method on the digits and print one table (about a minute)"
 	@echo "make test      lint, types, docstring examples and tests"
 	@echo "make test-all  the slow tests, too"
 	@echo "make bench     what the methods cost, as ratios to the base network"

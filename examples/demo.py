@@ -121,12 +121,12 @@ def main() -> None:
                 f"{100 * metrics.ece(p, test_y):.1f}",
                 f"{min(cost.parameters, cost.deployed_parameters) / cost.base_parameters:.2f}x",
                 f"{seconds / base_seconds:.1f}x",
-                f"{(cost.deployed_flops or 0) / (cost.base_flops or 1):.2f}x",
+                f"{min(cost.flops or 0, cost.deployed_flops or 0) / (cost.base_flops or 1):.2f}x",
             )
     console.print(table)
     console.print(
         "NLL: negative log-likelihood; ECE: expected calibration error, 15 bins.\n"
-        "params: to store, as an ensemble or folded; train: time; answer: FLOPs, folded.",
+        "params: to store, as an ensemble or folded; train: time; answer: FLOPs.",
         style="dim",
         highlight=False,
     )

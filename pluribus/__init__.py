@@ -8,6 +8,7 @@
 (torch.Size([8, 3]), torch.Size([8]), torch.Size([50, 8, 3]))
 """
 
+from . import metrics
 from .core.convert import ensemble
 from .core.describe import Description
 from .core.ensemble import Ensemble, Views
@@ -56,5 +57,6 @@ __all__ = [
     "Views",
     "ensemble",
     "load",
+    "metrics",
     "save",
 ]

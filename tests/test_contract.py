@@ -36,9 +36,9 @@ EXAMPLES = 100
 @dataclass
 class Row:
     spec: Spec
-    members: int  # in evaluation
-    folds: bool
-    plain_members: bool
+    members: int  # the first axis in evaluation
+    folds: bool  # whether fold() gives a plain module, or raises Unsupported
+    plain_members: bool  # the same of member(i)
 
 
 METHODS = {
@@ -136,7 +136,7 @@ def test_a_gradient_reaches_every_parameter(row, case):
 
 
 def never_sees_data(name: str) -> bool:
-    # The bias of a key moves all scores of a query alike, and a convolution's bias is undone by the BatchNorm after it.
+    # A third of it is the bias of the keys, which moves all scores of a query alike.
     return name.endswith("in_proj_bias")
 
 
@@ -266,20 +266,43 @@ def test_late_branching_equals_branching_at_the_input(row, case):
     ensemble = pluribus.ensemble(warm(net, data).double(), row.spec).eval()
     x = data(5, torch.double)
     ensemble(x)
-    parts = ensemble.each() if hasattr(ensemble, "each") else [ensemble]
+    parts = [part for part in ensemble.modules() if isinstance(part, pluribus.Ensemble) and part.branch.kind != "apart"]
+    if all(part.branch.kind == "none" for part in parts):
+        assert not any(isinstance(module, MemberLayer) for module in ensemble.modules())
+        pytest.skip("its members do not differ in any layer")
     for part in parts:
-        if not any(isinstance(module, MemberLayer) for module in part.modules()):
-            continue
-        found = part.branch
+        assert part.branch.kind in ("layer", "module", "input")
         part.state.count = part.members
         part.state.probe = pluribus.core.members.Probe(part.members)
-        late = part.together(x) if found.kind != "loop" else None
+        late = part.together(x)
         part.state.probe.restart()
         place(part, Branch("input"))
         early = part.together(x)
         part.state.probe = None
-        assert late is not None
         torch.testing.assert_close(late, early, rtol=0, atol=1e-10)
+
+
+def test_frozen_draws_repeat_and_their_members_are_plain(row, case, tmp_path):
+    net, data = case
+    x = data(5, torch.double)
+    ensemble = pluribus.ensemble(net.double(), row.spec, example=x).eval()
+    if not stochastic(ensemble):
+        with pytest.raises(Unsupported, match="fixed already"):
+            ensemble.freeze()
+        return
+    frozen = ensemble.freeze()
+    answers = frozen(x)
+    assert answers.shape == (row.members, 5, CLASSES)
+    assert torch.equal(frozen(x), answers)
+    torch.testing.assert_close(frozen(x[:2]), answers[:, :2], rtol=0, atol=1e-10)
+    if row.members > 1:
+        assert not torch.equal(ensemble(x), ensemble(x))  # the original goes on drawing
+        assert not torch.allclose(answers[0], answers[1])
+        torch.testing.assert_close(frozen.fold()(x), answers, rtol=0, atol=1e-10)
+    for index in range(row.members):
+        torch.testing.assert_close(frozen.member(index)(x), answers[index], rtol=0, atol=1e-10)
+    again = pluribus.load(pluribus.save(frozen, tmp_path / "frozen"), net).eval()
+    torch.testing.assert_close(again(x), answers, rtol=0, atol=1e-12)
 
 
 def test_it_can_be_copied(row, case):

@@ -101,8 +101,8 @@ class Affine:
             wide = self(x[0], weight.flatten(0, 1), None if bias is None else bias.flatten())
             axis = wide.dim() - 1 if self.linear else 1
             return wide.unflatten(axis, (count, -1)).movedim(axis, 0)
-        parts = [self(x[0 if shared else m], weight[m], None if bias is None else bias[m]) for m in range(count)]
-        return torch.stack(parts)
+        each = [self(x[0 if shared else m], weight[m], None if bias is None else bias[m]) for m in range(count)]
+        return torch.stack(each)
 
     def deviation(self, x: Tensor, variance: Tensor) -> Tensor:
         """The standard deviation of the response to each row of x, of weights with this variance: √(Σ x² variance).
@@ -118,6 +118,10 @@ class Affine:
         shape = [1] * y.dim()
         shape[0], shape[-1 if self.linear else 2] = vectors.shape
         return vectors.view(shape)
+
+    def shifted(self, y: Tensor, vectors: Tensor | None) -> Tensor:
+        """`[M, B, …]` with vectors `[1 or M, C]`, if there are any, added to its channels."""
+        return y if vectors is None else y + self.along(vectors, y)
 
     def scaled(self, weight: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor:
         """The weight with its input channels times `inputs` `[I]` and its output channels times `outputs` `[O]`."""

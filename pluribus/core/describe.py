@@ -1,6 +1,7 @@
 """What an ensemble is, in numbers and in words."""
 
 import textwrap
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +24,15 @@ class Change:
 
     name: str
     before: str
-    after: nn.Module
+    after: str
 
 
 @dataclass(frozen=True)
 class Description:
     """The answer of `describe()`: print it, or read its fields.
 
-    Parameters and FLOPs stand beside those of the network that was converted. "Deployed" is what `fold()` gives.
+    Parameters and FLOPs stand beside those of the network that was converted. "Deployed" is what `fold()` gives, once the
+    ensemble has seen an input.
     FLOPs are of one forward pass over one row in evaluation mode; None where no input is known.
     """
 
@@ -46,6 +48,7 @@ class Description:
     deployed_flops: int | None
     base_flops: int | None
     keeps: str
+    seen: bool
     notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -59,7 +62,8 @@ class Description:
             if self.deployed_flops is not None and self.deployed_flops != self.flops:
                 lines.append(f"    folded    {_ratio(self.deployed_flops, self.base_flops)}")
         else:
-            lines.append("  FLOPs       known once it has seen an input: describe(example), or one forward pass")
+            seen = "could not be counted" if self.seen else "known once it has seen an input: describe(x), or one pass"
+            lines.append(f"  FLOPs       {seen}")
         lines.append(f"  keeps       {self.keeps}")
         lines.append(f"  changed     {len(self.changed)} module{'s' * (len(self.changed) != 1)}")
         lines += [f"    {name or '(the network itself)'}: {what}" for name, what in self.changed.items()]
@@ -82,10 +86,10 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
     if example is not None and ensemble.example is None:
         ensemble.prepare(example)
     row = None if example is None else trees.part(example, 0, 1)
-    try:
-        deployed: nn.Module | None = ensemble.fold()
-    except Unsupported:
-        deployed = None
+    deployed: nn.Module | None = None
+    if ensemble.branch is not None:  # else it is not known yet whether something goes around the last layer
+        with suppress(Unsupported):
+            deployed = ensemble.fold()
     own = parameters(ensemble)
     flops = None if row is None else count_flops(ensemble, (row,))
     base_flops = None if row is None else count_flops(base, row)
@@ -94,7 +98,7 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
     return Description(
         spec=str(ensemble.spec),
         members=members,
-        changed={change.name: f"{_short(change.before)} -> {type(change.after).__name__}" for change in ensemble.changes},
+        changed={change.name: f"{_short(change.before)} -> {change.after}" for change in ensemble.changes},
         left=dict(ensemble.left),
         branch=str(ensemble.branch or "where they part is found in the first pass"),
         parameters=own,
@@ -104,7 +108,8 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
         deployed_flops=flops if deployed is None or row is None else count_flops(deployed, row),
         base_flops=base_flops,
         keeps=KEPT[ensemble.spec.kept()],
-        notes=list(ensemble.notes),
+        seen=row is not None,
+        notes=[*ensemble.notes, *(["its draws are fixed"] if ensemble.frozen else [])],
     )
 
 

@@ -29,9 +29,13 @@ Criterion = Callable[[Tensor, Tensor], Tensor]
 
 
 class Views(NamedTuple):
-    """A batch dealt to the members: every tensor is `[M, B, …]`."""
+    """A batch dealt to the members: every tensor is `[M, B, …]`; of a deep ensemble, a tuple with each part's views."""
 
     batch: Any
+
+    def of(self, member: int) -> Any:
+        """What one member sees."""
+        return trees.apply(operator.itemgetter(member), self.batch)
 
 
 class Ensemble(nn.Module):
@@ -62,13 +66,13 @@ class Ensemble(nn.Module):
         self.state = state
         self.task = subject.task
         self.output = subject.output
-        self.samples: int = getattr(spec, "samples", 1)
+        self._samples: int = getattr(spec, "samples", 1)
         self.branch: Branch | None = None
         self.example: Any = None
         if net is None:
             net = copied(subject.net, {id(subject.modules[name]): layer for name, layer in replaced.items()})
         self.net = net
-        self.changes = [Change(name, str(subject.modules[name]), layer) for name, layer in replaced.items()]
+        self.changes = [Change(name, str(subject.modules[name]), type(new).__name__) for name, new in replaced.items()]
         self.left = dict(subject.left)
         self.order = subject.ran
         self.signature = signature(subject.net)
@@ -77,6 +81,8 @@ class Ensemble(nn.Module):
         self.training = subject.net.training
         for name, layer in replaced.items():
             layer.train(subject.modules[name].training)
+            if isinstance(layer, Converted):
+                layer.place = name
 
     # --- answering ------------------------------------------------------------------------------------------------
 
@@ -87,15 +93,31 @@ class Ensemble(nn.Module):
             return 1 if self.training else self.samples
         return self.state.count
 
+    @property
+    def samples(self) -> int:
+        """K, how many draws answer in evaluation."""
+        return self._samples
+
+    @samples.setter
+    def samples(self, samples: int) -> None:
+        require_count("samples", samples, 1, "an answer needs a draw")
+        if self.frozen:
+            raise ValueError("its draws are fixed: set samples on the ensemble that was frozen, and freeze it anew")
+        self._samples = samples
+
+    @property
+    def frozen(self) -> bool:
+        """Whether its draws are fixed."""
+        return type(self).sampled and not self.sampled
+
     def forward(self, x: Any) -> Tensor:
         """A batch `[B, …]`, or dealt views, → `[M, B, C]`."""
         if self.branch is None:
             self.prepare(x)
         self.state.count = self.members
         run = self.dealt if isinstance(x, Views) else self.together
-        batch = x.batch if isinstance(x, Views) else x
         try:
-            return run(batch)
+            return run(x)
         except RuntimeError as error:
             # Perhaps this batch takes another way through the network than the one that showed where members part.
             before = self.branch
@@ -104,10 +126,10 @@ class Ensemble(nn.Module):
             if self.branch == before and not isinstance(error, RowsChanged):
                 raise
         try:
-            return run(batch)
+            return run(x)
         except RowsChanged:  # the network picks rows by their content
             branching.place(self, Branch("loop"))
-            return run(batch)
+            return run(x)
 
     def together(self, x: Any) -> Tensor:
         """All members on the same rows: `[B, …]` → `[M, B, C]`."""
@@ -120,16 +142,15 @@ class Ensemble(nn.Module):
         state.rows, state.only, state.dealt = trees.rows(x), None, False
         return self.opened(trees.call(self.net, entering), state.rows)
 
-    def dealt(self, views: Any) -> Tensor:
+    def dealt(self, views: Views) -> Tensor:
         """All members, each with rows of its own: `[M, B, …]` → `[M, B, C]`."""
         state = self.state
         assert self.branch is not None
         if self.branch.kind == "loop":
-            parts = [trees.apply(operator.itemgetter(index), views) for index in range(state.count)]
-            return torch.stack([self.alone(part, index) for index, part in enumerate(parts)])
+            return torch.stack([self.alone(views.of(index), index) for index in range(state.count)])
         # Nothing resets this after the pass: gradient checkpointing runs parts of it again in the backward pass.
-        state.rows, state.only, state.dealt = next(trees.leaves(views)).shape[1], None, True
-        return self.opened(trees.call(self.net, trees.apply(lambda leaf: leaf.flatten(0, 1), views)), state.rows)
+        state.rows, state.only, state.dealt = trees.rows(views.of(0)), None, True
+        return self.opened(trees.call(self.net, trees.apply(lambda leaf: leaf.flatten(0, 1), views.batch)), state.rows)
 
     def alone(self, x: Any, index: int) -> Tensor:
         """One member in a pass of its own: `[B, C]`."""
@@ -149,13 +170,12 @@ class Ensemble(nn.Module):
     @torch.compiler.disable
     def prepare(self, x: Any) -> None:
         """Find out where members part (see `branching`). The first forward pass does it by itself."""
-        if isinstance(x, Views):
-            x = trees.apply(lambda leaf: leaf[0], x.batch)
+        x = x.of(0) if isinstance(x, Views) else x
         if trees.rows(x) == 0:
             raise ValueError("the first batch must have at least one row, got none")
-        self.example = trees.apply(lambda leaf: leaf[:1].detach().clone(), x)
         try:
             self.branch = branching.find(self, x)
+            self.example = trees.apply(lambda leaf: leaf[:1].detach().clone(), x)
         except Exception as error:
             self.branch = None
             if not isinstance(error, PluribusError):
@@ -203,6 +223,8 @@ class Ensemble(nn.Module):
             views, targets = ensemble.deal(x, y)
             loss = ensemble.objective(parallel(views), targets)
         """
+        if y.dim() == 0 or len(y) != trees.rows(x):
+            raise ValueError(f"there must be a target for each of {trees.rows(x)} rows, got targets of shape {list(y.shape)}")
         views, targets = self.deal(x, y)
         return self.objective(self(views), targets, criterion, examples)
 
@@ -248,20 +270,21 @@ class Ensemble(nn.Module):
     # --- becoming plain again -------------------------------------------------------------------------------------
 
     def member(self, index: int) -> nn.Module:
-        """Member `index` as a plain module `[B, …]` → what the network returned before conversion."""
-        if self.sampled and self.plain_members == 0:
+        """Member `index` as a plain module, in evaluation mode: `[B, …]` → what the network returned before conversion."""
+        if self.plain_members == 0:
             raise self.unsupported("plain member", "its noise is drawn anew in every pass; freeze() fixes the draws")
         if not 0 <= index < self.plain_members:
             raise IndexError(f"there are members 0 to {self.plain_members - 1}, got {index}")
         return self.plain(lambda layer: layer.plain(index))
 
     def fold(self) -> nn.Module:
-        """The cheapest plain module with the same predictions: `[B, C]` for one member, else `[M, B, C]`."""
-        if self.sampled and self.plain_members == 0:
-            raise self.unsupported("folded form", "its noise is drawn anew in every pass; freeze() fixes the draws")
-        if self.plain_members == 1:
+        """A plain module with the same predictions, in evaluation mode: `[B, C]` for one member, else `[M, B, C]`.
+
+        One network where the method allows it (as cheap as the base network, or nearly), else the members side by side.
+        """
+        if self.plain_members <= 1:
             return self.member(0)
-        return Stack([self.member(index) for index in range(self.plain_members)], self.output)
+        return Stack([self.member(index) for index in range(self.plain_members)], self.output).eval()
 
     @property
     def plain_members(self) -> int:
@@ -275,16 +298,16 @@ class Ensemble(nn.Module):
         """
         if not self.sampled:
             raise self.unsupported("draws to freeze", "its members are fixed already")
-        if self.branch is None:
+        if self.example is None:
             raise ValueError("freeze() needs to know the network's shapes: run the ensemble once on a batch first")
         twin = copy.deepcopy(self)
-        twin.samples = twin.state.count = self.samples if samples is None else samples
-        require_count("samples", twin.samples, 1, "an answer needs a draw")
-        twin.sampled, twin.state.only = False, None
+        with evaluating(self):
+            twin.samples = self.members if samples is None else samples
+        twin.sampled = False
+        twin.state.count, twin.state.only = twin.samples, None
         for layer in twin.net.modules():
             if isinstance(layer, MemberLayer):
                 layer.freeze()
-        twin.notes.append(f"its {twin.samples} draws are fixed")
         return twin
 
     def plain(self, form: Callable[[Converted], nn.Module]) -> nn.Module:
@@ -293,13 +316,13 @@ class Ensemble(nn.Module):
         ours = set(self.net.modules())
         memo: dict[int, Any] = {}
         for layer in layers:
-            new = form(layer).train(layer.training)
+            new = form(layer)
             # A part of the ensemble itself is copied, all of them with one memo: what they tie stays tied.
             memo[id(layer)] = copy.deepcopy(new, memo) if new in ours else new
         plain = copied(self.net, memo)
         for module in plain.modules():
             branching.unhook(module)
-        return plain
+        return plain.eval()
 
     def unsupported(self, what: str, reason: str) -> Unsupported:
         return Unsupported(f"{type(self.spec).__name__} has no {what}: {reason}")

@@ -2,7 +2,7 @@
 
 
 class PluribusError(Exception):
-    """The root of every error that pluribus raises on purpose."""
+    """The root of the errors that are about networks, methods and files; a wrong argument is a ValueError or TypeError."""
 
 
 class ConversionError(PluribusError, ValueError):

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from . import trees
 from .affine import skeleton
+from .errors import Unsupported
 
 
 class Members:
@@ -58,12 +59,14 @@ class RowsChanged(RuntimeError):
 class Converted(nn.Module):
     """A layer that surgery put into a network.
 
-    A network may still read what the old layer was like (`in_features`, say), but not its weight: it has none now, and
-    what was computed with it would silently bypass the members. So no converted layer has anything called `weight`.
+    A network may still read what the old layer was like (`in_features`, say), but not its weight or bias: what was
+    computed with them would silently bypass the members. So no converted layer has anything called `weight` or `bias`.
     """
 
     undecayed: tuple[str, ...] = ()
     """Names of own parameters that weight decay must leave alone."""
+    place = ""
+    """The name of the layer that it took the place of."""
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -74,7 +77,9 @@ class Converted(nn.Module):
                 raise
         value = getattr(known.template, name)
         if isinstance(value, Tensor):
-            raise AttributeError(f"{type(self).__name__} has no {name} to read: leave this layer out with exclude=")
+            raise AttributeError(
+                f"{self.place or 'the network'} was converted and has no {name} to read: leave it out, exclude={self.place!r}"
+            )
         return value
 
     def plain(self, index: int) -> nn.Module:
@@ -90,13 +95,16 @@ class MemberLayer(Converted):
         self.members = members
         self.branches = False  # the shared batch ends here: late branching sets it on one layer
         self.each_row: int | None = None  # how many rows arrive here for each row of the batch, once that is known
+        self.draws = False  # whether it has been seen to draw noise
 
     def respond(self, x: Tensor) -> Tensor:
         """`[1 or M, B, …]` → `[M, B, …]`; a single row of members is a batch that all of them share."""
         raise TypeError(f"{type(self).__name__} must define respond")
 
     def freeze(self) -> None:
-        """Fix one draw for each member. Only a layer with noise has anything to fix."""
+        """Fix one draw for each member, in a buffer called `frozen`. A layer without noise has nothing to fix."""
+        if self.draws:
+            raise Unsupported(f"{type(self).__name__} cannot be frozen: it draws noise, but does not say how to fix it")
 
     def forward(self, x: Tensor) -> Tensor:
         self.check_rows(x)
@@ -115,6 +123,10 @@ class MemberLayer(Converted):
                 )
         elif self.each_row is not None:
             expected = self.each_row * members.rows * (1 if self.shares else members.count)
+            if x.shape[0] != expected and torch._C._current_graph_task_id() != -1:
+                raise RuntimeError(
+                    "gradient checkpointing recomputes the last pass, and another pass ran since: call backward first"
+                )
             if x.shape[0] != expected:
                 raise RowsChanged(f"{expected} rows were expected, got {x.shape[0]}")
 
@@ -135,6 +147,7 @@ class MemberLayer(Converted):
         """
         members = self.members
         if members.probe is not None:
+            self.draws = True
             return members.probe.draw(sample, shape, members.only).to(like.device)
         count = members.count if members.only is None else 1
         dtype = like.dtype if like.dtype == torch.double else torch.float
@@ -148,7 +161,7 @@ class MemberLayer(Converted):
         probe = self.members.probe
         if probe is None or not y.is_floating_point():
             return y
-        factor, shift = (0.3 * self.draw(torch.randn, y.shape[1:], y).to(y.dtype) for _ in range(2))
+        factor, shift = (0.3 * probe.draw(torch.randn, y.shape[1:], self.members.only).to(y) for _ in range(2))
         y = y * (1 + factor) + shift
         probe.answers.append(y)
         return y

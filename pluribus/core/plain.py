@@ -1,4 +1,4 @@
-"""What folding leaves: plain modules, made of ordinary layers only."""
+"""What folding leaves: plain modules. And heads, which fold to a wide plain layer."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -72,11 +72,11 @@ def meant(answer: Any, output: int | str | None) -> Tensor:
 class Heads(MemberLayer):
     """A last layer with weights of its own for every member: `weights` `[M, …]`, `biases` `[M, C]` or None."""
 
-    def __init__(self, layer: nn.Module, members: Members, weight: Tensor, bias: Tensor | None) -> None:
+    def __init__(self, layer: nn.Module, members: Members, weights: Tensor, biases: Tensor | None, trains: bool = True) -> None:
         super().__init__(members)
         self.affine = Affine(layer)
-        self.weights = nn.Parameter(weight)
-        self.biases = None if bias is None else nn.Parameter(bias)
+        self.weights = nn.Parameter(weights, trains)
+        self.biases = None if biases is None else nn.Parameter(biases, trains)
 
     @property
     def shares(self) -> bool:

@@ -36,8 +36,10 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "output": ensemble.output,
         "order": ensemble.order,
         "aliases": aliases,
-        "settings": {name: getattr(ensemble, name) for name in ensemble.settings},
-        "frozen": [name for name in tensors if name.endswith(".frozen")],
+        "settings": {
+            name: {setting: getattr(part, setting) for setting in part.settings} for name, part in _ensembles(ensemble).items()
+        },
+        "frozen": [f"{name}.frozen" for name, layer in ensemble.named_modules() if _fixed(layer)],
         "network": ensemble.signature,
     }
     _write(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
@@ -49,6 +51,8 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
 
 def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
     """The ensemble in `path`, made from `net`: the same network as when it was saved, with any weights."""
+    if not isinstance(net, nn.Module):
+        raise TypeError(f"load takes a path and the network, got {type(net).__name__} for the network")
     target = _named(path)
     about, tensors = _read(target)
     _check_network(target, about["network"], signature(net))
@@ -56,6 +60,10 @@ def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
     devices = {parameter.device for parameter in net.parameters()}
     with torch.random.fork_rng(devices=[d for d in devices if d.type == "cuda"]):  # the draws are overwritten: use up none
         made = spec.convert(Subject(net, None, about["task"], about["output"], about["order"]))
+    for name, part in _ensembles(made).items():
+        for setting, value in about["settings"].get(name, {}).items():
+            if setting in part.settings:
+                setattr(part, setting, value)
     _fix_draws(made, {name: tensors[name] for name in about["frozen"] if name in tensors})
     own = made.state_dict()
     tensors |= {alias: tensors[name] for alias, name in about["aliases"].items() if name in tensors}
@@ -68,13 +76,10 @@ def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
                 f"{target} does not fit this network: {name} is {list(tensors[name].shape)} in the file, "
                 f"{list(tensor.shape)} here"
             )
-    dtypes = {tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()}
-    if len(dtypes) == 1:
-        made.to(dtypes.pop())
+    for name, tensor in [*made.named_parameters(), *made.named_buffers()]:
+        if name in tensors:
+            tensor.data = tensor.data.to(tensors[name].dtype)
     made.load_state_dict(tensors)
-    for name, value in about["settings"].items():
-        if name in made.settings:
-            setattr(made, name, value)
     return made
 
 
@@ -87,9 +92,18 @@ def _fix_draws(ensemble: Ensemble, draws: dict[str, Tensor]) -> None:
             device = next(ensemble.parameters()).device
             layer.frozen = torch.empty_like(tensor, device=device)
             layer.members.count = len(tensor)
-    for part in modules.values():
-        if isinstance(part, Ensemble) and any(getattr(m, "frozen", None) is not None for m in part.net.modules()):
+    for part in _ensembles(ensemble).values():
+        if part.sampled and any(_fixed(layer) for layer in part.net.modules()):
             part.sampled = False
+
+
+def _fixed(layer: nn.Module) -> bool:
+    return isinstance(layer, MemberLayer) and getattr(layer, "frozen", None) is not None
+
+
+def _ensembles(ensemble: Ensemble) -> dict[str, Ensemble]:
+    """The ensemble, and those that it is made of."""
+    return {name: part for name, part in ensemble.named_modules() if isinstance(part, Ensemble)}
 
 
 def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -142,6 +156,8 @@ def _distinct(state: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, st
 
 def _named(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
+    if target.suffix == ".json":  # the file beside it
+        target = target.with_suffix(".safetensors")
     return target if target.suffix == ".safetensors" else target.with_name(target.name + ".safetensors")
 
 

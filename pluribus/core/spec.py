@@ -1,5 +1,6 @@
 """A spec: a few frozen options that say which ensemble to make. Small enough to print, compare, hash and store as JSON."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -29,7 +30,8 @@ class Spec:
     registry: ClassVar[dict[str, type["Spec"]]] = {}
 
     def __init_subclass__(cls) -> None:
-        Spec.registry[cls.name] = cls
+        if "name" in vars(cls):  # a subclass without a name of its own must not take its parent's
+            Spec.registry[cls.name] = cls
 
     def __post_init__(self) -> None:
         for field in fields(self):  # lists are not hashable, and types do not survive JSON
@@ -99,9 +101,16 @@ def require_choice(argument: str, value: object, choices: Sequence[object]) -> N
         raise ValueError(f"{argument} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
-def require_share(argument: str, value: float, *, below_one: bool = False) -> None:
-    """A number from 0 to 1."""
+def require_number(argument: str, value: float, *, positive: bool = False) -> None:
+    """A finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{argument} must be a number, got {value!r}")
+    if not math.isfinite(value) or (positive and value <= 0):
+        raise ValueError(f"{argument} must be {'positive and ' if positive else ''}finite, got {value}")
+
+
+def require_share(argument: str, value: float, *, below_one: bool = False) -> None:
+    """A number from 0 to 1."""
+    require_number(argument, value)
     if not 0 <= value <= 1 or (below_one and value == 1):
         raise ValueError(f"{argument} must be from 0 to {'just below ' if below_one else ''}1, got {value}")

@@ -60,7 +60,7 @@ class Subject:
         names = self.order() or list(self.modules)  # a network that is itself one layer has only the name ""
         for name in names:
             module = self.modules[name]
-            if isinstance(module, nn.MultiheadAttention):
+            if isinstance(module, nn.MultiheadAttention) and nn.Linear in types:
                 self.left[name] = "nn.MultiheadAttention reads its projections' weights directly: left whole"
             if not isinstance(module, types):
                 continue
@@ -105,6 +105,13 @@ class Subject:
             raise ConversionError(f"exclude= left nothing to convert. It could have been:\n{_listed(candidates)}")
         return {name: candidates[name] for name in chosen}
 
+    def one(self, types: tuple[type[nn.Module], ...], named: str | None, position: int, argument: str) -> str:
+        """The layer that is named, or else the one in this position, 0 or -1."""
+        found = list(self.select(types, named, default=lambda layers: [list(layers)[position]], argument=argument))
+        if len(found) > 1:
+            raise ConversionError(f"{argument} must name one layer, and it names {', '.join(found)}")
+        return found[0]
+
     def _matched(self, patterns: Patterns, argument: str, candidates: dict[str, nn.Module]) -> list[str]:
         found: list[str] = []
         for pattern in as_patterns(patterns):
@@ -144,11 +151,11 @@ class Subject:
         """A sentence about a parameter that is used both inside and outside these modules, if there is one."""
         inside = list(inside)
         for name, module in self.modules.items():
-            if not any(_beneath(name, part) for part in inside):
+            if not any(beneath(name, part) for part in inside):
                 continue
             for own, parameter in module.named_parameters(recurse=False):
                 for other in self._owners(parameter):
-                    if not any(_beneath(other, part) for part in inside):
+                    if not any(beneath(other, part) for part in inside):
                         return f"{name}.{own} is tied to {other}"
         return None
 
@@ -217,7 +224,7 @@ def matches(pattern: Pattern, name: str, module: nn.Module) -> bool:
         return isinstance(module, pattern)
     if pattern.startswith("type:"):
         return any(pattern == type_pattern(kind) for kind in type(module).__mro__)
-    return name == pattern or fnmatchcase(name, pattern) or _beneath(name, pattern)
+    return name == pattern or fnmatchcase(name, pattern) or beneath(name, pattern)
 
 
 def type_pattern(kind: type) -> str:
@@ -225,14 +232,14 @@ def type_pattern(kind: type) -> str:
 
 
 def as_patterns(patterns: Patterns) -> list[Pattern]:
-    found = [patterns] if isinstance(patterns, (str, type)) else list(patterns or ())
+    found: list[Any] = list(patterns) if isinstance(patterns, (tuple, list)) else [] if patterns is None else [patterns]
     for pattern in found:
         if not isinstance(pattern, (str, type)):
             raise TypeError(f"layers are chosen by names, patterns or types, got {pattern!r}")
     return found
 
 
-def _beneath(name: str, block: str) -> bool:
+def beneath(name: str, block: str) -> bool:
     return name == block or name.startswith(block + ".") or block == ""
 
 

@@ -14,7 +14,6 @@ Wen et al., "BatchEnsemble: An Alternative Approach to Efficient Ensemble and Li
 N(1, ½²), no weight decay on them and shared BatchNorm are the settings of Havasi et al., ICLR 2021.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -25,7 +24,7 @@ from ..core import trees
 from ..core.affine import AFFINE, Affine, parts
 from ..core.ensemble import Ensemble, Views
 from ..core.members import MemberLayer, Members, PerMember
-from ..core.spec import Keeps, Spec, require_choice, require_count
+from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
 from ..core.surgery import Patterns, Subject, copied
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
@@ -55,8 +54,7 @@ class BatchEnsemble(Spec):
         require_choice("init", self.init, ("normal", "sign", "ones"))
         require_choice("batchnorm", self.batchnorm, ("shared", "own"))
         require_choice("batches", self.batches, ("tile", "split"))
-        if not 0 < self.spread < math.inf:
-            raise ValueError(f"spread must be positive, got {self.spread}: equal members never part")
+        require_number("spread", self.spread, positive=True)  # equal members never part
         if self.init == "ones" and self.batches == "tile":
             raise ValueError('init="ones" with batches="tile" makes members that never part: use batches="split"')
 
@@ -70,10 +68,10 @@ class BatchEnsemble(Spec):
         if self.batchnorm == "own":
             for name, norm in subject.layers(BATCH_NORMS).items():
                 replaced[name] = PerMember([copied(norm, {}) for _ in range(self.members)], members)
-        return BatchEnsembleEnsemble(subject, self, members, replaced)
+        return RankOneEnsemble(subject, self, members, replaced)
 
 
-class BatchEnsembleEnsemble(Ensemble):
+class RankOneEnsemble(Ensemble):
     reduction = "mean"
 
     def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
@@ -98,14 +96,15 @@ class RankOne(MemberLayer):
         self.shared = nn.Parameter(weight.detach().clone(), weight.requires_grad)
         self.r = nn.Parameter(factors(weight, spec, self.affine.inputs))
         self.s = nn.Parameter(factors(weight, spec, self.affine.outputs))
-        biases = None if bias is None else bias.detach().expand(spec.members, *bias.shape).clone()
-        self.biases = None if biases is None else nn.Parameter(biases, bias.requires_grad)  # type: ignore[union-attr]
+        self.biases = None
+        if bias is not None:
+            self.biases = nn.Parameter(bias.detach().expand(spec.members, *bias.shape).clone(), bias.requires_grad)
 
     def respond(self, x: Tensor) -> Tensor:
         own = x * self.affine.along(self.pick(self.r), x)
         y = self.affine(own.flatten(0, 1), self.shared).unflatten(0, own.shape[:2])
         y = y * self.affine.along(self.pick(self.s), y)
-        return y if self.biases is None else y + self.affine.along(self.pick(self.biases), y)
+        return self.affine.shifted(y, None if self.biases is None else self.pick(self.biases))
 
     def plain(self, index: int) -> nn.Module:
         weight = self.affine.scaled(self.shared, self.r[index], self.s[index])

@@ -54,6 +54,8 @@ class DeepEnsemble(Spec):
 class Deep(Ensemble):
     """Ensembles side by side. Their answers follow one another on the member axis."""
 
+    settings = ()  # each part has its own
+
     def __init__(self, subject: Subject, spec: DeepEnsemble, parts: list[Ensemble]) -> None:
         super().__init__(subject, spec, Members(len(parts)), {}, nn.ModuleList(parts))
         self.changes, self.left, self.notes = parts[0].changes, parts[0].left, parts[0].notes
@@ -100,9 +102,23 @@ class Deep(Ensemble):
 
     def freeze(self, samples: int | None = None) -> Ensemble:
         """A copy in which every part's draws are fixed."""
-        twin = copy.deepcopy(self)
-        twin.net = nn.ModuleList([part.freeze(samples) for part in self.each()])
+        twin = copy.copy(self)
+        twin._modules = {"net": nn.ModuleList([part.freeze(samples) for part in self.each()])}
         return twin
+
+    @property
+    def frozen(self) -> bool:
+        return any(part.frozen for part in self.each())
+
+    @property
+    def samples(self) -> int:
+        """K of every part."""
+        return self.each()[0].samples
+
+    @samples.setter
+    def samples(self, samples: int) -> None:
+        for part in self.each():
+            part.samples = samples
 
     def member(self, index: int) -> nn.Module:
         if self.plain_members == 0:
@@ -122,5 +138,5 @@ class Deep(Ensemble):
         """The parts, each folded."""
         folded = [part.fold() for part in self.each()]
         if all(part.plain_members == 1 for part in self.each()):
-            return Stack(folded, self.output)
-        return Chain(folded)
+            return Stack(folded, self.output).eval()
+        return Chain(folded).eval()

@@ -17,7 +17,7 @@ Mohamed et al., "Inner Ensemble Networks: Average Ensemble as an Effective Regul
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -70,7 +70,7 @@ class InnerEnsemble(Ensemble):
         assert isinstance(self.spec, Inner)
         if self.spec.fold == "mean":
             return self.member(0)
-        return self.plain(lambda layer: layer.inverse_variance() if isinstance(layer, Averaged) else layer)
+        return self.plain(lambda layer: cast(Averaged, layer).inverse_variance())
 
 
 class Averaged(Converted):

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 from ..core.affine import AFFINE
 from ..core.branching import quiet
 from ..core.ensemble import Ensemble
-from ..core.members import MemberLayer, Members
+from ..core.members import Converted, Likeness, MemberLayer, Members
 from ..core.spec import Keeps, Spec, require_count, require_share
 from ..core.surgery import Patterns, Subject, copied
 
@@ -54,14 +54,14 @@ class MCDropout(Spec):
             own = subject.select(DROPOUTS, self.include, self.exclude)
             idle = all(layer.p == 0 for layer in own.values())
             replaced = {
-                name: Dropping(layer, members, self.rate if idle else float(layer.p))  # type: ignore[arg-type]
+                name: Dropping(layer, members, self.rate if idle else getattr(layer, "p"))  # noqa: B009
                 for name, layer in own.items()
             }
             note = "the network's own dropout stays on" + (f", its rate 0 became {self.rate}" if idle else "")
         else:
             layers = subject.select(AFFINE, self.include, self.exclude, lambda found: list(found)[1:] or list(found))
             replaced = {name: Dropped(layer, members, self.rate) for name, layer in layers.items()}
-            note = f"the network had no dropout layer: dropout of {self.rate} was put before {len(layers)} layers"
+            note = f"the network had no dropout layer: dropout of {self.rate} was put before {', '.join(layers)}"
         ensemble = MCDropoutEnsemble(subject, self, members, replaced)
         ensemble.notes.append(note)
         for name, module in subject.modules.items():
@@ -111,25 +111,26 @@ class Dropping(MemberLayer):
         self.whole_channels = not isinstance(like, (nn.Dropout, nn.AlphaDropout))
         self.unbatched_pair = isinstance(like, nn.Dropout1d)  # torch takes [B, C] for one [C, L]
         self.alpha = isinstance(like, (nn.AlphaDropout, nn.FeatureAlphaDropout))
-        self.units: tuple[int, ...] = ()  # the shape of a row, as the first pass found it
+        self.row: Tensor | None = None  # an empty batch of rows, as the first pass found them
         self.frozen: Tensor | None
         self.register_buffer("frozen", None)
 
     def respond(self, x: Tensor) -> Tensor:
         if self.frozen is not None:
+            check_units(self.frozen[0], x[0])
             return masked(x, self.pick(self.frozen), self.rate, self.alpha)
         if self.members.probe is not None:
-            self.units = tuple(x.shape[2:])
-        if self.rate == 1:
-            return (x * 0).expand(self.members.count if self.members.only is None else 1, *x.shape[1:])
+            self.row = x[0, :0].detach()
         shape = (*x.shape[1:3], *(1 for _ in x.shape[3:])) if self.whole_channels else x.shape[1:]
         if self.unbatched_pair and x.dim() == 3:
             shape = (x.shape[1], 1)
         return masked(x, self.draw(torch.rand, shape, x) >= self.rate, self.rate, self.alpha)
 
     def freeze(self) -> None:
-        units = (self.units[0], *(1 for _ in self.units[1:])) if self.whole_channels else self.units
-        self.frozen = self.draw(torch.rand, (1, *units), torch.empty(())) >= self.rate
+        if self.row is not None:  # else it did not run in evaluation
+            units = self.row.shape[1:]
+            shape = (*units[:1], *(1 for _ in units[1:])) if self.whole_channels else units
+            self.frozen = self.draw(torch.rand, (1, *shape), self.row) >= self.rate
 
     def plain(self, index: int) -> nn.Module:
         assert self.frozen is not None
@@ -141,12 +142,20 @@ class Dropping(MemberLayer):
 
 def masked(x: Tensor, kept: Tensor, rate: float, alpha: bool) -> Tensor:
     """What is kept, scaled to keep the mean."""
+    if rate == 1:
+        return x * kept.to(x.dtype)
     if not alpha:
-        return x * kept.to(x.dtype) / (1 - rate) if rate < 1 else x * 0
+        return x * kept.to(x.dtype) / (1 - rate)
     # Alpha dropout keeps the mean 0 and the variance 1 of SELU's activations; what is dropped becomes `floor`.
     floor = -1.7580993408473766
     scale = ((1 - rate) * (1 + rate * floor**2)) ** -0.5
     return scale * (torch.where(kept, x, x.new_tensor(floor)) - rate * floor)
+
+
+def check_units(kept: Tensor, x: Tensor) -> None:
+    """A fixed mask `[1, *units]` must fit the rows of x, `[B, *units]`."""
+    if len(kept.shape) != len(x.shape) or any(k not in (1, n) for k, n in zip(kept.shape[1:], x.shape[1:], strict=True)):
+        raise ValueError(f"the mask was fixed for rows of shape {list(kept.shape[1:])}, got {list(x.shape[1:])}: freeze anew")
 
 
 class Mask(nn.Module):
@@ -159,16 +168,21 @@ class Mask(nn.Module):
         self.register_buffer("kept", kept.clone())
 
     def forward(self, x: Tensor) -> Tensor:
+        check_units(self.kept, x)
         return masked(x, self.kept, self.rate, self.alpha)
 
 
-class Dropped(nn.Module):
+class Dropped(Converted):
     """Dropout before a layer that had none."""
 
     def __init__(self, layer: nn.Module, members: Members, rate: float) -> None:
         super().__init__()
+        self.likeness = Likeness(layer)
         self.dropout = Dropping(nn.Dropout(), members, rate)
         self.layer = copied(layer, {})
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layer(self.dropout(x))
+
+    def plain(self, index: int) -> nn.Module:
+        return nn.Sequential(self.dropout.plain(index), copied(self.layer, {}))

@@ -27,7 +27,7 @@ from ..core.branching import Branch, agree, quiet
 from ..core.ensemble import Ensemble, Views
 from ..core.errors import ConversionError
 from ..core.fresh import centred, draws
-from ..core.members import Converted, Members
+from ..core.members import Converted, Likeness, Members
 from ..core.plain import Heads, Opened, check_ends
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_share
 from ..core.surgery import Subject
@@ -66,12 +66,7 @@ class MIMO(Spec):
         return "other layers" if self.init == "fresh" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:
-        inputs = list(subject.select(INPUTS, self.first, default=lambda layers: list(layers)[:1], argument="first"))
-        outputs = list(subject.select(AFFINE, self.last, default=lambda layers: list(layers)[-1:], argument="last"))
-        for argument, found in (("first", inputs), ("last", outputs)):
-            if len(found) > 1:
-                raise ConversionError(f"{argument} must name one layer, and it names {', '.join(found)}")
-        (first,), (last,) = inputs, outputs
+        first, last = subject.one(INPUTS, self.first, 0, "first"), subject.one(AFFINE, self.last, -1, "last")
         if first == last:
             raise ConversionError(f"MIMO needs two layers, a first and a last one, and both are {first or 'the network'}")
         members = Members(self.members)
@@ -88,7 +83,7 @@ def heads(layer: nn.Module, members: Members, spec: MIMO) -> Heads:
     else:
         weights = weight.detach().expand(spec.members, *weight.shape).clone()
     biases = None if bias is None else bias.detach().expand(spec.members, *bias.shape).clone()
-    return Heads(layer, members, weights, biases)
+    return Heads(layer, members, weights, biases, weight.requires_grad or spec.init == "fresh")
 
 
 class MIMOEnsemble(Ensemble):
@@ -115,12 +110,11 @@ class MIMOEnsemble(Ensemble):
                 f"the last layer, {head}, cannot answer for all members, because something goes around it: choose "
                 "another with MIMO(last=…)"
             )
-        plain = trees.apply(lambda leaf: leaf[0], x.batch) if isinstance(x, Views) else x
-        two = trees.few(plain, 2)
+        two = trees.few(x.of(0) if isinstance(x, Views) else x, 2)
         tiled = trees.apply(lambda leaf: leaf.expand(self.state.count, *leaf.shape), two)
         try:
             with quiet(self):
-                merges = agree(self.dealt(tiled), self.together(two))
+                merges = agree(self.dealt(Views(tiled)), self.together(two))
         except (RuntimeError, ConversionError):
             merges = False
         if not merges:
@@ -133,7 +127,7 @@ class MIMOEnsemble(Ensemble):
     def fold(self) -> nn.Module:
         """An ordinary network with M heads."""
         net = self.plain(lambda layer: layer.folded() if isinstance(layer, Heads) else layer.plain(0))
-        return Opened(net, self.state.count, self.output)
+        return Opened(net, self.state.count, self.output).eval()
 
 
 def dealing(size: int, spec: MIMO) -> Tensor:
@@ -155,6 +149,7 @@ class Merge(Converted):
         super().__init__()
         self.members = members
         self.affine = None if isinstance(layer, nn.Embedding) else Affine(layer)
+        self.likeness = Likeness(layer)
         self.padding = layer.padding_idx if isinstance(layer, nn.Embedding) else None
         weight, bias = parts(layer)
         if isinstance(layer, nn.Embedding) and layer.max_norm is not None:
@@ -166,7 +161,7 @@ class Merge(Converted):
                 drawn[:, self.padding] = 0  # it gets no gradient: what it starts as it stays
             weights = drawn if spec.init == "fresh" else weight / count + centred(drawn)
             self.weights = nn.Parameter(weights, weight.requires_grad or spec.init == "fresh")
-            self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
+            self.offset = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
 
     def forward(self, x: Tensor) -> Tensor:
         count = self.members.count
@@ -176,16 +171,16 @@ class Merge(Converted):
             rows = x.unflatten(0, (count, -1))
             return torch.stack([F.embedding(rows[m], self.weights[m], self.padding) for m in range(count)]).sum(0)
         if not self.members.dealt:
-            return self.affine(x, self.weights.sum(0), self.bias)
+            return self.affine(x, self.weights.sum(0), self.offset)
         rows = x.unflatten(0, (count, -1))
         if self.affine.groups > 1 or self.affine.transposed is not None:
-            parts = [self.affine(rows[m], self.weights[m], self.bias if m == 0 else None) for m in range(count)]
-            return torch.stack(parts).sum(0)
+            each = [self.affine(rows[m], self.weights[m], self.offset if m == 0 else None) for m in range(count)]
+            return torch.stack(each).sum(0)
         axis = -2 if self.affine.linear else 1  # one layer over the inputs side by side
         wide = rows.movedim(0, axis).flatten(axis, axis + 1)
-        return self.affine(wide, self.weights.movedim(0, 1).flatten(1, 2), self.bias)
+        return self.affine(wide, self.weights.movedim(0, 1).flatten(1, 2), self.offset)
 
     def plain(self, index: int) -> nn.Module:
         if self.affine is None:
             return nn.Embedding.from_pretrained(self.weights.detach().sum(0), freeze=False, padding_idx=self.padding)
-        return self.affine.plain(self.weights.sum(0), self.bias)
+        return self.affine.plain(self.weights.sum(0), self.offset)

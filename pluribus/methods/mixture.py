@@ -82,6 +82,8 @@ class Mixture(Spec):
             raise ValueError(f"parameters must be a positive ratio (1.0) or count (36_500_000), got {self.parameters!r}")
         if isinstance(self.parameters, int) and self.parameters < 100:
             raise ValueError(f"parameters={self.parameters} is a count; for a ratio write {float(self.parameters)}")
+        require_choice("disjoint", self.disjoint, (False, True))
+        require_choice("blob", self.blob, (None, False, True))
         if self.disjoint and self.blob:
             raise ValueError("disjoint=True and blob=True exclude each other: one blob serves all members")
 
@@ -316,8 +318,9 @@ class Mixed(MemberLayer):
         self.register_buffer("where", where.contiguous().to(alpha.device), persistent=False)
         self.starts: list[int] = where[0].tolist()
         _, bias = parts(layer)
-        biases = None if bias is None else bias.detach().expand(members.count, *bias.shape).clone()
-        self.biases = None if biases is None else nn.Parameter(biases)
+        self.biases = None
+        if bias is not None:
+            self.biases = nn.Parameter(bias.detach().expand(members.count, *bias.shape).clone(), bias.requires_grad)
 
     def weights(self, coefficients: Tensor, where: Tensor) -> Tensor:
         """`[M, t]` → `[M, *shape]`"""

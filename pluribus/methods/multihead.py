@@ -7,14 +7,13 @@ A baseline in Havasi et al., ICLR 2021 (MIMO with ρ = 1); Lee et al., "Why M he
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from ..core.affine import AFFINE, parts
 from ..core.ensemble import Ensemble
-from ..core.errors import ConversionError
 from ..core.fresh import draws
 from ..core.members import Members
 from ..core.plain import Heads, Opened, check_ends
@@ -36,12 +35,9 @@ class Multihead(Spec):
         require_count("members", self.members, 2, "one head is the base network")
 
     def convert(self, subject: Subject) -> Ensemble:
-        found = list(subject.select(AFFINE, self.last, default=lambda layers: list(layers)[-1:], argument="last"))
-        if len(found) > 1:
-            raise ConversionError(f"last must name one layer, and it names {', '.join(found)}")
+        last = subject.one(AFFINE, self.last, -1, "last")
         members = Members(self.members)
-        layer = subject.modules[found[0]]
-        return MultiheadEnsemble(subject, self, members, {found[0]: heads(layer, members)})
+        return MultiheadEnsemble(subject, self, members, {last: heads(subject.modules[last], members)})
 
 
 def heads(layer: nn.Module, members: Members) -> Heads:
@@ -59,7 +55,7 @@ class MultiheadEnsemble(Ensemble):
 
     def fold(self) -> nn.Module:
         """An ordinary network with M heads; M networks, if something goes around the heads."""
-        if self.branch is not None and self.branch.kind != "layer":
+        if self.branch is None or self.branch.kind != "layer":
             return super().fold()
-        net = self.plain(lambda layer: layer.folded() if isinstance(layer, Heads) else layer)
-        return Opened(net, self.state.count, self.output)
+        net = self.plain(lambda layer: cast(Heads, layer).folded())
+        return Opened(net, self.state.count, self.output).eval()

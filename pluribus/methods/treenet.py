@@ -19,7 +19,7 @@ from ..core.errors import ConversionError
 from ..core.fresh import redraw
 from ..core.members import Members, PerMember
 from ..core.spec import Keeps, Spec, require_count
-from ..core.surgery import Subject, ancestors
+from ..core.surgery import Subject, ancestors, beneath
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def halfway(subject: Subject) -> str:
     chain = [name for name in subject.order() if all(_chained(subject.modules[a]) for a in ancestors(name))]
 
     def before(block: str) -> int:
-        inside = [index for index, name in enumerate(layers) if name == block or name.startswith(block + ".")]
+        inside = [index for index, name in enumerate(layers) if beneath(name, block)]
         return min(inside) if inside else 0
 
     blocks = [name for name in chain if before(name) > 0]
@@ -104,7 +104,7 @@ class TreeEnsemble(Ensemble):
         first = next(index for index, name in enumerate(order) if isinstance(modules[name], PerMember))
         inside = [name for name, module in modules.items() if isinstance(module, PerMember)]
         for name in order[first:]:
-            shared = not any(name == part or name.startswith(part + ".") for part in inside)
+            shared = not any(beneath(name, part) for part in inside)
             if shared and any(True for _ in modules[name].parameters(recurse=False)):
                 self.remark(
                     f"{name} runs after the split, but was registered before it, so all members share it: pass example="

@@ -78,8 +78,9 @@ class VarianceEnsemble(Ensemble):
         super().check_order(order)
         modules = dict(self.net.named_modules())
         ran = [name for name in order if isinstance(modules[name], (*AFFINE, ZeroMean))]
-        if getattr(self.spec, "include", "") is None and ran[-2:] and not isinstance(modules[ran[-2:][0]], ZeroMean):
-            self.remark(f"the layer before the last to run is {ran[-2:][0]}, not the one converted: pass example=, or include=")
+        assert isinstance(self.spec, Variance)
+        if self.spec.include is None and len(ran) > 1 and not isinstance(modules[ran[-2]], ZeroMean):
+            self.remark(f"the layer before the last to run is {ran[-2]}, not the one converted: pass example=, or include=")
 
 
 class ZeroMean(MemberLayer):
@@ -92,7 +93,7 @@ class ZeroMean(MemberLayer):
         weight, bias = parts(layer)
         sigma = torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5
         self.sigma = nn.Parameter(sigma)
-        self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
+        self.offset = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
         self.frozen: Tensor | None
         self.register_buffer("frozen", None)
 
@@ -104,7 +105,7 @@ class ZeroMean(MemberLayer):
         else:
             std = self.std(x.flatten(0, 1)).unflatten(0, x.shape[:2])  # once, if the members share x
             y = (std * self.draw(torch.randn, std.shape[1:], std)).to(x.dtype)
-        return y if self.bias is None else y + self.affine.along(self.bias.unsqueeze(0), y)
+        return self.affine.shifted(y, None if self.offset is None else self.offset.unsqueeze(0))
 
     def std(self, x: Tensor) -> Tensor:
         """The standard deviation of the response to each row of x."""
@@ -123,4 +124,4 @@ class ZeroMean(MemberLayer):
 
     def plain(self, index: int) -> nn.Module:
         assert self.frozen is not None
-        return self.affine.plain(self.sigma * self.frozen[index], self.bias)
+        return self.affine.plain(self.sigma * self.frozen[index], self.offset)

@@ -31,7 +31,7 @@ from ..core.ensemble import Criterion, Ensemble
 from ..core.fresh import scale
 from ..core.members import MemberLayer, Members
 from ..core.modes import evaluating
-from ..core.spec import Keeps, Spec, require_choice, require_count
+from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
 from ..core.surgery import Patterns, Subject
 
 PARAMETERIZATIONS = ("layer", "neuron", "weight", "additive", "zero-mean")
@@ -45,7 +45,7 @@ class VariationalDropout(Spec):
 
     `kl` is how the log-uniform divergence is computed: "approximation" (Molchanov et al.) or "monte-carlo", one draw a
     weight. Student-t is always by Monte Carlo, ARD always exact. `log_alpha` is where the noise starts.
-    A trained network is kept: `answer="mean"` predicts exactly as it did.
+    A trained network is kept, unless its means are given up ("zero-mean"): `answer="mean"` predicts exactly as it did.
     """
 
     name: ClassVar[str] = "variational-dropout"
@@ -67,8 +67,8 @@ class VariationalDropout(Spec):
         require_choice("answer", self.answer, ANSWERS)
         require_choice("kl", self.kl, ("approximation", "monte-carlo"))
         require_count("samples", self.samples, 1, "an answer needs a draw")
-        if not self.nu > 0:
-            raise ValueError(f"nu must be positive, got {self.nu}: Student's t has more than zero degrees of freedom")
+        require_number("nu", self.nu, positive=True)
+        require_number("log_alpha", self.log_alpha)
 
     def kept(self) -> Keeps:
         return "other layers" if self.parameterization == "zero-mean" else self.keeps
@@ -111,6 +111,8 @@ class VariationalEnsemble(Ensemble):
     @answer.setter
     def answer(self, answer: str) -> None:
         require_choice("answer", answer, ANSWERS)
+        if self.frozen:
+            raise ValueError("its draws are fixed: set answer on the ensemble that was frozen, and freeze it anew")
         self._answer = answer
         for layer in self.noisy():
             layer.answer = answer
@@ -137,6 +139,8 @@ class VariationalEnsemble(Ensemble):
         """
         if self.task == "regression" and criterion is None:
             raise ValueError("the ELBO of a regression needs criterion=, the mean negative log-likelihood of a batch")
+        if self.frozen:
+            raise self.unsupported("ELBO", "its draws are fixed; ask the ensemble that was frozen")
         criterion = criterion or self.criterion
         before = self.samples, self.answer
         self.samples, self.answer = samples, "average"
@@ -167,7 +171,7 @@ class Noisy(MemberLayer):
         weight, bias = parts(layer)
         kind = spec.parameterization
         self.mean = None if kind == "zero-mean" else nn.Parameter(weight.detach().clone(), weight.requires_grad)
-        self.bias = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
+        self.offset = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
         self.log_alpha: nn.Parameter | None = None
         self.sigma: nn.Parameter | None = None
         if kind == "zero-mean":
@@ -189,19 +193,18 @@ class Noisy(MemberLayer):
         return torch.zeros_like(self.sigma)
 
     def respond(self, x: Tensor) -> Tensor:
-        if self.frozen is not None:
-            y = self.affine.each(x, self.drawn(self.pick(self.frozen)))
-            return y if self.bias is None else y + self.affine.along(self.bias.unsqueeze(0), y)
         answer = "sample" if self.training else self.answer
         rows = x.flatten(0, 1)  # if the members share x, all of this is computed once
-        if answer == "mean":
+        if self.frozen is not None:
+            y = self.affine.each(x, self.drawn(self.pick(self.frozen)))
+        elif answer == "mean":
             y = self.affine(rows, self.mu).unflatten(0, x.shape[:2])
         else:
             std = self.std(rows).unflatten(0, x.shape[:2])
             y = (std * self.draw(torch.randn, std.shape[1:], std)).to(x.dtype)
             if answer != "zero-mean" and self.mean is not None:
                 y = y + self.affine(rows, self.mean).unflatten(0, x.shape[:2])
-        return y if self.bias is None else y + self.affine.along(self.bias.unsqueeze(0), y)
+        return self.affine.shifted(y, None if self.offset is None else self.offset.unsqueeze(0))
 
     def std(self, x: Tensor) -> Tensor:
         """The standard deviation of the response to each row of x."""
@@ -252,4 +255,4 @@ class Noisy(MemberLayer):
         self.frozen = torch.zeros_like(noise) if still else noise
 
     def plain(self, index: int) -> nn.Module:
-        return self.affine.plain(self.mu if self.frozen is None else self.drawn(self.frozen[index]), self.bias)
+        return self.affine.plain(self.mu if self.frozen is None else self.drawn(self.frozen[index]), self.offset)

@@ -65,6 +65,22 @@ def test_a_network_may_return_more_in_training_than_in_evaluation():
     assert ensemble.train()(vectors(5)).shape == ensemble.eval()(vectors(5)).shape == (2, 5, 3)
 
 
+def test_there_must_be_a_target_for_every_row():
+    for spec in (MIMO(2), BatchEnsemble(batches="split"), Single()):
+        for count in (4, 12):
+            with pytest.raises(ValueError, match="a target for each of 8 rows"):
+                pluribus.ensemble(NestedMLP(), spec).loss(vectors(8), torch.zeros(count, dtype=torch.long))
+
+
+def test_a_bad_batch_leaves_what_is_known():
+    ensemble = pluribus.ensemble(NestedMLP(), Variance(samples=3), example=vectors(2)).eval()
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        ensemble(torch.randn(3, 9))
+    assert ensemble.freeze()(vectors(4)).shape == (3, 4, 3)
+    assert ensemble(vectors(4)).shape == (3, 4, 3)
+    assert "could not be counted" in str(ensemble.describe(torch.randn(3, 9)))
+
+
 def test_a_target_of_another_shape_is_refused():
     ensemble = pluribus.ensemble(nn.Sequential(nn.Linear(4, 6), nn.Unflatten(1, (2, 3))), Single(), task="regression")
     with pytest.raises(ValueError, match="shape of the outputs"):
@@ -195,7 +211,7 @@ def test_it_compiles_to_machine_code():
         torch.testing.assert_close(torch.compile(ensemble)(x), ensemble(x), rtol=1e-4, atol=1e-5)
 
 
-def test_it_can_be_scripted_into_another_module_and_stated():
+def test_it_can_be_part_of_another_module():
     class Outer(nn.Module):
         def __init__(self) -> None:
             super().__init__()

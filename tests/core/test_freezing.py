@@ -1,50 +1,13 @@
-"""Frozen draws: deterministic, repeatable, plain."""
+"""Frozen draws: what they are drawn from, and what cannot be frozen. That they repeat and are plain is in the contract."""
 
 import pytest
 import torch
 from torch import nn
 
 import pluribus
-from pluribus import DeepEnsemble, Inner, MCDropout, Unsupported, Variance, VariationalDropout
-from tests.networks import NETWORKS, NestedMLP, vectors
-
-SPECS = {
-    "gaussian": Variance(samples=4),
-    "uniform": Variance(noise="uniform", samples=4),
-    "variational": VariationalDropout(samples=4, log_alpha=-1.0),
-    "zero-mean": VariationalDropout(samples=4, log_alpha=-1.0, answer="zero-mean"),
-    "dropout": MCDropout(samples=4),
-    "deep": DeepEnsemble(2, of=Variance(samples=2)),
-}
-
-
-@pytest.fixture(params=SPECS)
-def spec(request):
-    return SPECS[request.param]
-
-
-@pytest.fixture(params=NETWORKS)
-def case(request):
-    network, data = NETWORKS[request.param]
-    return network().double(), data
-
-
-def test_frozen_draws_repeat_and_their_members_are_plain(spec, case, tmp_path):
-    net, data = case
-    x = data(5, torch.double)
-    ensemble = pluribus.ensemble(net, spec, example=x).eval()
-    frozen = ensemble.freeze()
-    answers = frozen(x)
-    assert answers.shape == (4, 5, 3)
-    assert torch.equal(frozen(x), answers)
-    assert not torch.equal(ensemble(x), ensemble(x))  # the original goes on drawing
-    assert not torch.allclose(answers[0], answers[1])
-    for index in range(4):
-        torch.testing.assert_close(frozen.member(index)(x), answers[index], rtol=0, atol=1e-10)
-    torch.testing.assert_close(frozen.fold()(x), answers, rtol=0, atol=1e-10)
-    torch.testing.assert_close(frozen(x[:2]), answers[:, :2], rtol=0, atol=1e-10)
-    again = pluribus.load(pluribus.save(frozen, tmp_path / "frozen"), net).eval()
-    torch.testing.assert_close(again(x), answers, rtol=0, atol=1e-12)
+from pluribus import Inner, MCDropout, Unsupported, Variance, VariationalDropout
+from pluribus.core.members import MemberLayer
+from tests.networks import NestedMLP, vectors
 
 
 def test_frozen_weights_have_the_distribution_of_the_draws():
@@ -81,3 +44,22 @@ def test_what_cannot_be_frozen_says_why():
         pluribus.ensemble(NestedMLP(), MCDropout()).freeze()
     with pytest.raises(ValueError, match="samples must be at least 1"):
         pluribus.ensemble(NestedMLP(), MCDropout(), example=vectors(2)).freeze(samples=0)
+
+
+def test_a_layer_that_draws_must_say_how_to_fix_its_draws():
+    class Jitter(MemberLayer):
+        def respond(self, x):
+            return x + self.draw(torch.randn, x.shape[1:], x)
+
+    ensemble = pluribus.ensemble(NestedMLP(), MCDropout())
+    ensemble.net.stem[2] = Jitter(ensemble.state)
+    ensemble(vectors(2))
+    with pytest.raises(Unsupported, match="Jitter cannot be frozen"):
+        ensemble.freeze()
+
+
+def test_a_fixed_mask_says_when_rows_have_another_shape():
+    net = nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.5), nn.Linear(4, 2))
+    frozen = pluribus.ensemble(net, MCDropout(samples=2), example=torch.randn(2, 5, 4)).eval().freeze()
+    with pytest.raises(ValueError, match=r"fixed for rows of shape \[5, 4\], got \[7, 4\]"):
+        frozen(torch.randn(2, 7, 4))

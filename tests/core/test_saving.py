@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 import pluribus
-from pluribus import BatchEnsemble, DeepEnsemble, FileError, Inner, Mixture, TreeNet, VariationalDropout
+from pluribus import BatchEnsemble, DeepEnsemble, FileError, Inner, MCDropout, Mixture, TreeNet, VariationalDropout
 from tests.networks import DenseCNN, NestedMLP, ResidualCNN, images, vectors
 
 
@@ -56,6 +56,36 @@ def test_dtype_task_output_and_settings_come_back(tmp_path):
     again = pluribus.load(pluribus.save(ensemble, tmp_path / "x"), NestedMLP())
     assert {p.dtype for p in again.parameters()} == {torch.bfloat16}
     assert (again.task, again.samples, again.answer) == ("regression", 9, "zero-mean")
+
+
+def test_mixed_dtypes_come_back(tmp_path):
+    ensemble = pluribus.ensemble(NestedMLP(), BatchEnsemble(members=2))
+    ensemble.net.head.double()
+    again = pluribus.load(pluribus.save(ensemble, tmp_path / "x"), NestedMLP())
+    assert again.net.head.shared.dtype == torch.double
+    assert again.net.stem[1].shared.dtype == torch.float
+
+
+def test_a_network_with_an_attribute_called_frozen_is_not_taken_for_frozen(tmp_path):
+    class Odd(NestedMLP):
+        frozen = True
+
+    ensemble = pluribus.ensemble(Odd(), MCDropout(samples=7)).eval()
+    again = pluribus.load(pluribus.save(ensemble, tmp_path / "x"), Odd()).eval()
+    assert again(vectors(3)).shape[0] == 7
+
+
+def test_the_readable_file_may_be_named_and_arguments_are_checked(saved):
+    assert pluribus.load(saved.with_suffix(".json"), ResidualCNN()).spec == Inner(copies=3)
+    with pytest.raises(TypeError, match="a path and the network"):
+        pluribus.load(saved, None)
+
+
+def test_a_derived_spec_does_not_take_its_parents_name():
+    class Mine(Inner):
+        pass
+
+    assert pluribus.Spec.registry["inner"] is Inner
 
 
 def test_the_order_of_an_example_comes_back(tmp_path):

@@ -16,6 +16,7 @@ from pluribus import (
     Inner,
     Maxout,
     MCDropout,
+    Mixture,
     Multihead,
     TreeNet,
     Variance,
@@ -218,7 +219,7 @@ def test_a_network_that_reads_weights_directly_gets_a_hint(spec):
             return self.b(nn.functional.linear(x, self.a.weight))
 
     ensemble = pluribus.ensemble(Direct(), spec)
-    with pytest.raises(AttributeError, match="has no weight to read: leave this layer out with exclude="):
+    with pytest.raises(AttributeError, match="a was converted and has no weight to read: leave it out, exclude='a'"):
         ensemble(torch.randn(2, 4))
 
 
@@ -231,7 +232,7 @@ def test_a_network_may_still_ask_what_a_layer_was_like():
         def forward(self, x):
             return self.b(self.a(x.view(-1, self.a.in_features))) * (self.b.out_features > 0)
 
-    for spec in (Inner(), BatchEnsemble(members=2), MIMO(2), TreeNet(members=2, split="b"), Variance()):
+    for spec in (Inner(), BatchEnsemble(members=2), MIMO(2), TreeNet(members=2, split="b"), Variance(), MCDropout()):
         assert pluribus.ensemble(Asking(), spec).eval()(torch.randn(5, 4)).shape[1:] == (5, 3)
     with pytest.raises(AttributeError, match="nonsense"):
         _ = pluribus.ensemble(nn.Linear(2, 2), Inner()).net.nonsense
@@ -263,9 +264,17 @@ def test_new_weights_train_even_in_place_of_frozen_ones():
     net = NestedMLP().requires_grad_(False)
     for spec in (Maxout(), Variance(), Multihead(), Inner(init="paper"), MIMO(init="fresh")):
         ensemble = pluribus.ensemble(net, spec)
-        fresh = [p for change in ensemble.changes for p in change.after.parameters()]
+        fresh = [p for change in ensemble.changes for p in ensemble.net.get_submodule(change.name).parameters()]
         assert any(p.requires_grad for p in fresh), spec
+    for spec in (Inner(), MIMO(), Mixture(parameters=3.0)):
+        kept = pluribus.ensemble(net, spec)
+        new = [] if not isinstance(spec, Mixture) else [*kept.banks.parameters(), *(m.coefficients for m in mixed(kept))]
+        assert not any(p.requires_grad for p in kept.parameters() if not any(p is q for q in new)), spec
     assert not any(p.requires_grad for p in pluribus.ensemble(net, Inner()).fold().parameters())
+
+
+def mixed(ensemble):
+    return [module for module in ensemble.modules() if hasattr(module, "coefficients")]
 
 
 def test_a_frozen_backbone_keeps_its_statistics_in_every_member():
@@ -285,8 +294,9 @@ def test_specs_can_be_hashed_and_survive_json():
     ):
         assert pluribus.Spec.from_json(spec.to_json()) == spec
         assert hash(spec) == hash(pluribus.Spec.from_json(spec.to_json()))
-    with pytest.raises(TypeError, match="names, patterns or types, got 3"):
-        pluribus.ensemble(NestedMLP(), Inner(include=[3]))
+    for wrong in (3, [3], 0):
+        with pytest.raises(TypeError, match="names, patterns or types, got"):
+            pluribus.ensemble(NestedMLP(), Inner(include=wrong))
     with pytest.raises(ConversionError, match="include= names no layer"):
         pluribus.ensemble(NestedMLP(), Inner(include=[]))
     with pytest.raises(ConversionError, match="last='9' matched no layer"):
@@ -313,6 +323,7 @@ def test_a_member_shares_nothing_with_its_ensemble():
             for parameter in member.parameters():
                 parameter.zero_()
         assert all(module.training for module in ensemble.modules())
+        assert not any(module.training for module in member.modules())
         assert all(torch.equal(before[name], tensor) for name, tensor in ensemble.state_dict().items())
 
 

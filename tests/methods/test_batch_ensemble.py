@@ -51,8 +51,10 @@ def test_ones_keep_the_networks_predictions_and_split_batches_part_them():
 def test_members_that_would_never_part_are_refused():
     with pytest.raises(ValueError, match="never part"):
         BatchEnsemble(init="ones")
-    with pytest.raises(ValueError, match="never part"):
+    with pytest.raises(ValueError, match="spread must be positive and finite, got 0"):
         BatchEnsemble(spread=0)
+    with pytest.raises(TypeError, match="spread must be a number, got 'a'"):
+        BatchEnsemble(spread="a")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 9])

@@ -72,6 +72,21 @@ def test_the_penalty_is_the_sum_of_the_parts():
         ensemble.loss(vectors(3), torch.arange(3))
 
 
+def test_padding_stays_what_it_is_in_every_member():
+    net = nn.Sequential(nn.Embedding(7, 4, padding_idx=2), nn.Flatten(), nn.Linear(12, 2))
+    for part in pluribus.ensemble(net, DeepEnsemble(3)).net:
+        assert part.net[0].weight[2].abs().max() == 0
+
+
+def test_settings_reach_every_part_and_are_saved(tmp_path):
+    ensemble = pluribus.ensemble(NestedMLP(), DeepEnsemble(2, of=VariationalDropout(samples=7))).eval()
+    ensemble.samples = 3
+    assert ensemble(vectors(2)).shape[0] == 6
+    ensemble.net[1].answer = "mean"
+    again = pluribus.load(pluribus.save(ensemble, tmp_path / "x"), NestedMLP()).eval()
+    assert again(vectors(2)).shape[0] == 4
+
+
 def test_of_must_be_a_spec():
     with pytest.raises(TypeError, match="of must be a spec"):
         DeepEnsemble(of=Inner)

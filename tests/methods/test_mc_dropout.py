@@ -34,7 +34,9 @@ def test_idle_dropout_gets_the_rate():
 def test_a_network_without_dropout_gets_it_before_every_layer_but_the_first():
     ensemble = pluribus.ensemble(NestedMLP(), MCDropout(rate=0.2))
     assert [change.name for change in ensemble.changes] == ["body.0.0", "body.1.0", "body.2.0", "head"]
-    assert "had no dropout layer: dropout of 0.2 was put before 4 layers" in words(ensemble.describe())
+    assert "had no dropout layer: dropout of 0.2 was put before body.0.0, body.1.0, body.2.0, head" in words(
+        ensemble.describe()
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,32 @@ def test_dropout_as_a_function_is_pointed_out():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         pluribus.ensemble(ResidualCNN(), MCDropout(), example=images(2))
+
+
+def test_dropout_in_an_attention_function_is_pointed_out():
+    class Attending(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 3)
+
+        def forward(self, x):
+            h = self.a(x).unsqueeze(1)
+            return self.b(F.scaled_dot_product_attention(h, h, h, dropout_p=0.2).squeeze(1))
+
+    with pytest.warns(UserWarning, match="scaled_dot_product_attention with dropout as a function"):
+        pluribus.ensemble(Attending(), MCDropout(), example=torch.randn(2, 4))
+
+
+def test_dropout1d_takes_a_matrix_for_channels_and_length_as_torch_does():
+    ensemble = pluribus.ensemble(nn.Sequential(nn.Dropout1d(0.5)), MCDropout(samples=2)).eval()
+    answers = ensemble(torch.ones(200, 7))
+    assert (answers.amax(2) == answers.amin(2)).all()
+    assert 0.3 < (answers == 0).double().mean() < 0.7
+
+
+@pytest.mark.parametrize("kind", [nn.Dropout, nn.AlphaDropout])
+def test_a_rate_of_one_leaves_nothing(kind):
+    assert pluribus.ensemble(nn.Sequential(kind(1.0)), MCDropout(samples=2)).eval()(torch.ones(3, 4)).abs().max() == 0
 
 
 def test_dropout_inside_attention_is_pointed_out():

@@ -65,7 +65,7 @@ def test_the_first_layer_is_the_sum_of_the_members_layers(groups, transposed):
     merged = merge(x.flatten(0, 1))
     ensemble.state.dealt = False
     parts = [merge.affine(x[m], merge.weights[m]) for m in range(3)]
-    torch.testing.assert_close(merged, sum(parts) + merge.bias.view(-1, 1, 1), rtol=0, atol=1e-12)
+    torch.testing.assert_close(merged, sum(parts) + merge.offset.view(-1, 1, 1), rtol=0, atol=1e-12)
 
 
 def test_members_answer_for_their_own_inputs():

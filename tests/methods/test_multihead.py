@@ -37,6 +37,35 @@ def test_it_is_mimo_with_all_inputs_repeated():
     torch.testing.assert_close(mimo.loss(x, y), multihead.loss(x, y))
 
 
+def test_something_that_goes_around_the_heads_does_not_break_folding():
+    class Around(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            h = self.body(x)
+            return h + self.head(h)
+
+    ensemble = pluribus.ensemble(Around().double(), Multihead(members=3)).eval()
+    x = torch.randn(6, 4, dtype=torch.double)
+    before = ensemble.fold()
+    torch.testing.assert_close(before(x), ensemble(x), rtol=0, atol=1e-12)
+    torch.testing.assert_close(ensemble.fold()(x), ensemble(x), rtol=0, atol=1e-12)
+
+
+def test_a_named_layer_need_not_run_last():
+    class Normed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.head, self.after = nn.Linear(4, 3), nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.after(self.head(x))
+
+    assert pluribus.ensemble(Normed(), Multihead(last="head"))(torch.randn(2, 4)).shape == (3, 2, 3)
+
+
 def test_a_convolution_can_be_the_last_layer():
     net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 4, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten()).double()
     ensemble = pluribus.ensemble(net, Multihead(members=3)).eval()

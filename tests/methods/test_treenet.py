@@ -52,6 +52,24 @@ def test_branches_differ_and_the_first_keeps_the_network():
     assert branches[1].weight.std().item() == pytest.approx(net.head.weight.std().item(), rel=0.5)
 
 
+def test_lists_of_modules_are_stepped_into():
+    class Listed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem, self.blocks = nn.Linear(4, 8), nn.ModuleList([nn.Linear(8, 8) for _ in range(2)])
+            self.heads = nn.ModuleDict({"a": nn.Linear(8, 3)})
+
+        def forward(self, x):
+            x = self.stem(x)
+            for block in self.blocks:
+                x = torch.relu(block(x))
+            return self.heads["a"](x)
+
+    ensemble = pluribus.ensemble(Listed(), TreeNet(members=2, split="blocks.0"))
+    assert own(ensemble) == ["blocks.0", "blocks.1", "heads.a"]
+    assert ensemble(torch.randn(5, 4)).shape == (2, 5, 3)
+
+
 def test_an_unknown_split_lists_what_could_be():
     with pytest.raises(ConversionError, match=r"names no module that runs(.|\n)*blocks\.1\.conv1"):
         pluribus.ensemble(ResidualCNN(), TreeNet(split="layer3"))

@@ -77,6 +77,8 @@ def test_student_t_with_few_degrees_of_freedom_differs_from_log_uniform_by_a_con
         gaps.append((student - divergence.log_uniform_sampled(mean, log_variance, noise).mean()).item())
     assert max(gaps) - min(gaps) < 1e-3
     assert all(math.isfinite(gap) for gap in gaps)
+    single = divergence.student_t(torch.zeros(3), torch.zeros(3), 1e-60, torch.zeros(3))  # 1e-60 is zero in single precision
+    assert single.isfinite().all()
 
 
 @pytest.mark.parametrize("log_alpha", [-6.0, -1.0, 0.0, 2.0, 7.0])
@@ -188,6 +190,19 @@ def test_the_loss_is_the_negative_elbo_over_the_number_of_examples():
     assert elbo.kl == pytest.approx(ensemble.penalty().item())
     assert elbo.total == elbo.data - elbo.kl
     assert ensemble.loss(x, y, examples=10).item() == pytest.approx(-elbo.total / 10, abs=1e-4)
+
+
+def test_fixed_draws_have_no_elbo_and_no_settings():
+    x, y = torch.randn(5, 4), torch.zeros(5, dtype=torch.long)
+    frozen = pluribus.ensemble(nn.Linear(4, 3), VariationalDropout(), example=x).freeze()
+    with pytest.raises(pluribus.Unsupported, match="no ELBO"):
+        frozen.elbo([(x, y)])
+    with pytest.raises(ValueError, match="draws are fixed"):
+        frozen.answer = "mean"
+    with pytest.raises(ValueError, match="draws are fixed"):
+        frozen.samples = 3
+    with pytest.raises(ValueError, match="samples must be at least 1"):
+        pluribus.ensemble(nn.Linear(4, 3), VariationalDropout()).elbo([(x, y)], samples=0)
 
 
 def test_the_elbo_leaves_no_trace():
