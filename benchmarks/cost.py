@@ -9,20 +9,16 @@ ratio of each repeat is to the base of that repeat. Printed: the median ratio an
 import argparse
 import random
 import statistics
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-sys.path.insert(0, str(Path(__file__).parent))
-from networks import lenet5, resnet
-
 import pluribus
 from pluribus import MIMO, Inner, Variance
+from pluribus.models import lenet5, resnet
 
 Work = Callable[[], object]
 

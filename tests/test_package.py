@@ -11,7 +11,7 @@ import pytest
 import pluribus
 
 ROOT = Path(__file__).parent.parent
-ROOMS = {"core": {"core"}, "methods": {"core", "methods"}, "metrics": {"core", "metrics"}}
+ROOMS = {"core": {"core"}, "methods": {"core", "methods"}, "metrics": {"core", "metrics"}, "models": {"models"}}
 
 
 def test_importing_needs_torch_and_numpy_only():

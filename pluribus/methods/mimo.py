@@ -8,8 +8,9 @@ The members share the whole body but learn independent functions, because featur
 How a batch is dealt: `main = shuffle(tile(range(B), r))`; member m takes `main` with its first `int(B·r·(1−ρ))` entries
 shuffled once more. So every member sees every row r times, and all members share the same last share ρ of the batch.
 
-Wherever the network touches the input before its first layer (a flatten, a normalisation), it does so row by row; the
-first layer then merges the M rows. The last layer answers for every member, and whatever follows it sees plain rows again.
+Whatever the network does to the input before its first layer (a flatten, a normalisation) it does row by row; the first layer
+then merges the M rows. A network that goes on using the size of its input gets the M inputs side by side instead, as M times
+the channels. The last layer answers for every member, and whatever follows it sees plain rows again.
 
 Havasi et al., "Training independent subnetworks for robust prediction", ICLR 2021.
 """
@@ -111,18 +112,33 @@ class MIMOEnsemble(Ensemble):
                 "another with MIMO(last=…)"
             )
         two = trees.few(x.of(0) if isinstance(x, Views) else x, 2)
-        tiled = trees.apply(lambda leaf: leaf.expand(self.state.count, *leaf.shape), two)
-        try:
-            with quiet(self):
-                merges = agree(self.dealt(Views(tiled)), self.together(two))
-        except (RuntimeError, ConversionError):
-            merges = False
-        if not merges:
+        if not any(self.merges(two, wide) for wide in (False, True)):
             self.branch = None
             raise ConversionError(
-                "the input goes around the first layer, or its size is used after it, so that it cannot merge the members' "
-                "inputs: choose another with MIMO(first=…)"
+                "the input goes around the first layer, so that it cannot merge the members' inputs: choose another with "
+                "MIMO(first=…)"
             )
+
+    def merges(self, batch: Any, wide: bool) -> bool:
+        """Whether members that all see `batch` answer as they do on a plain batch."""
+        self.merge.wide = wide
+        tiled = trees.apply(lambda leaf: leaf.expand(self.state.count, *leaf.shape), batch)
+        try:
+            with quiet(self):
+                return agree(self.dealt(Views(tiled)), self.together(batch))
+        except (RuntimeError, ValueError):
+            return False
+
+    @property
+    def merge(self) -> "Merge":
+        return next(module for module in self.net.modules() if isinstance(module, Merge))
+
+    def dealt(self, views: Views) -> Tensor:
+        merge, state = self.merge, self.state
+        if not merge.wide:
+            return super().dealt(views)
+        state.rows, state.only, state.dealt = trees.rows(views.of(0)), None, True
+        return self.opened(trees.call(self.net, trees.apply(merge.side_by_side, views.batch)), state.rows)
 
     def fold(self) -> nn.Module:
         """An ordinary network with M heads."""
@@ -148,6 +164,7 @@ class Merge(Converted):
     def __init__(self, layer: nn.Module, members: Members, spec: MIMO) -> None:
         super().__init__()
         self.members = members
+        self.wide = False  # the M inputs arrive as channels, not as rows
         self.affine = None if isinstance(layer, nn.Embedding) else Affine(layer)
         self.likeness = Likeness(layer)
         self.padding = layer.padding_idx if isinstance(layer, nn.Embedding) else None
@@ -172,13 +189,21 @@ class Merge(Converted):
             return torch.stack([F.embedding(rows[m], self.weights[m], self.padding) for m in range(count)]).sum(0)
         if not self.members.dealt:
             return self.affine(x, self.weights.sum(0), self.offset)
+        if self.wide:
+            return self.affine(x, self.weights.movedim(0, 1).flatten(1, 2), self.offset)
         rows = x.unflatten(0, (count, -1))
         if self.affine.groups > 1 or self.affine.transposed is not None:
             each = [self.affine(rows[m], self.weights[m], self.offset if m == 0 else None) for m in range(count)]
             return torch.stack(each).sum(0)
-        axis = -2 if self.affine.linear else 1  # one layer over the inputs side by side
-        wide = rows.movedim(0, axis).flatten(axis, axis + 1)
-        return self.affine(wide, self.weights.movedim(0, 1).flatten(1, 2), self.offset)
+        return self.affine(self.side_by_side(rows), self.weights.movedim(0, 1).flatten(1, 2), self.offset)
+
+    def side_by_side(self, views: Tensor) -> Tensor:
+        """`[M, B, C, …]` → `[B, M·C, …]`; of features on the last axis, `[M, B, …, C]` → `[B, …, M·C]`."""
+        if self.affine is None or self.affine.groups > 1 or self.affine.transposed is not None:
+            raise ValueError("embeddings, grouped and transposed convolutions take their inputs as rows only")
+        last = self.affine.linear and views.shape[-1] == self.affine.inputs
+        axis = -2 if last else 1
+        return views.movedim(0, axis).flatten(axis, axis + 1)
 
     def plain(self, index: int) -> nn.Module:
         if self.affine is None:

@@ -201,6 +201,34 @@ def test_what_comes_before_the_first_and_after_the_last_layer_sees_plain_rows():
     torch.testing.assert_close(answer.exp().sum(2), torch.ones(3, 4))
 
 
+class Tokens(nn.Module):
+    """Asks for the size of its input after the first layer, as vision transformers do."""
+
+    def __init__(self, linear: bool) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 8) if linear else nn.Conv2d(3, 8, 2, 2)
+        self.token, self.head = nn.Parameter(torch.randn(1, 1, 8)), nn.Linear(8, 3)
+
+    def forward(self, x):
+        h = self.first(x)
+        h = h if h.dim() == 3 else h.flatten(2).transpose(1, 2)
+        return self.head(torch.cat([self.token.expand(len(x), -1, -1), h], 1).mean(1).tanh())
+
+
+@pytest.mark.parametrize("linear", [False, True])
+def test_a_network_that_goes_on_using_the_size_of_its_input_gets_the_inputs_side_by_side(linear):
+    ensemble = pluribus.ensemble(Tokens(linear).double(), MIMO(3)).eval()
+    x = torch.randn(3, 4, 5, 6, dtype=torch.double) if linear else torch.randn(3, 4, 3, 6, 6, dtype=torch.double)
+    torch.testing.assert_close(ensemble(Views(x[:1].expand_as(x))), ensemble(x[0]), rtol=0, atol=1e-10)
+    assert ensemble.merge.wide
+    merged = sum(ensemble.merge.affine(x[m], ensemble.merge.weights[m]) for m in range(3))
+    seen = []
+    ensemble.merge.register_forward_hook(lambda module, args, output: seen.append(output))
+    ensemble(Views(x))
+    torch.testing.assert_close(seen[0], ensemble.merge.affine.shifted(merged[None], ensemble.merge.offset[None])[0])
+    ensemble.train().loss(x[0], torch.arange(4) % 3).backward()
+
+
 def test_one_layer_is_too_few():
     with pytest.raises(ConversionError, match="needs two layers"):
         pluribus.ensemble(nn.Linear(3, 2), MIMO(2))

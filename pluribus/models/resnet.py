@@ -1,0 +1,75 @@
+"""Residual networks: the thin, deep ones for 32×32 images, and ResNet-50.
+
+He et al., "Deep Residual Learning for Image Recognition", 2016. The CIFAR networks' shortcuts have no parameters: where the
+shape changes, every other pixel is taken and the new channels are zero (option A).
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .initial import he
+
+
+class Block(nn.Module):
+    """Two 3×3 convolutions and a shortcut without parameters."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        self.stride, self.more = stride, outputs - inputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+        if self.stride > 1 or self.more:
+            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.more // 2, self.more - self.more // 2))
+        return torch.relu(y + x)
+
+
+def resnet(depth: int = 20, classes: int = 10, channels: int = 3) -> nn.Module:
+    """ResNet-20, 32, 44, 56 or 110: three groups of (depth − 2) / 6 blocks with 16, 32 and 64 channels."""
+    if depth < 8 or (depth - 2) % 6:
+        raise ValueError(f"depth must be 6n + 2 (20, 32, 44, 56, 110), got {depth}")
+    groups, width = [], 16
+    for outputs, stride in ((16, 1), (32, 2), (64, 2)):
+        blocks = [Block(width if i == 0 else outputs, outputs, stride if i == 0 else 1) for i in range((depth - 2) // 6)]
+        groups.append(nn.Sequential(*blocks))
+        width = outputs
+    stem = nn.Sequential(nn.Conv2d(channels, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU())
+    head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
+    return he(nn.Sequential(stem, *groups, *head))
+
+
+class Bottleneck(nn.Module):
+    """1×1, 3×3 and 1×1 convolutions, and a projection where the shape changes."""
+
+    def __init__(self, inputs: int, width: int, stride: int) -> None:
+        super().__init__()
+        outputs = 4 * width
+        self.conv1, self.bn1 = nn.Conv2d(inputs, width, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv2, self.bn2 = nn.Conv2d(width, width, 3, stride, 1, bias=False), nn.BatchNorm2d(width)
+        self.conv3, self.bn3 = nn.Conv2d(width, outputs, 1, bias=False), nn.BatchNorm2d(outputs)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride > 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = torch.relu(self.bn1(self.conv1(x)))
+        y = torch.relu(self.bn2(self.conv2(y)))
+        return torch.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
+
+
+def resnet50(classes: int = 1000, channels: int = 3) -> nn.Module:
+    """For images of 224×224 or so."""
+    stem = nn.Sequential(
+        *(nn.Conv2d(channels, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)),
+    )
+    groups, inputs = [], 64
+    for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
+        blocks = [Bottleneck(inputs if i == 0 else 4 * width, width, stride if i == 0 else 1) for i in range(count)]
+        groups.append(nn.Sequential(*blocks))
+        inputs = 4 * width
+    return he(nn.Sequential(stem, *groups, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes)))

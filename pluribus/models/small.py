@@ -1,0 +1,41 @@
+"""Networks small enough for a laptop: an MLP, LeNet-5 in Caffe's form, and MIMO's SmallCNN."""
+
+import itertools
+from collections.abc import Sequence
+
+from torch import nn
+
+
+def mlp(inputs: int, outputs: int, hidden: Sequence[int] = (128, 128)) -> nn.Module:
+    """Dense layers with ReLU between them; the input is flattened."""
+    sizes = [inputs, *hidden]
+    layers: list[nn.Module] = [nn.Flatten()]
+    for before, after in itertools.pairwise(sizes):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
+
+
+def lenet5(classes: int = 10, channels: int = 1, size: int = 28) -> nn.Module:
+    """20-50-500-classes, 5×5 convolutions without padding, as in Caffe's example."""
+    side = ((size - 4) // 2 - 4) // 2
+    if side < 1:
+        raise ValueError(f"LeNet-5 needs images of at least 16×16, got {size}×{size}")
+    return nn.Sequential(
+        *(nn.Conv2d(channels, 20, 5), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Flatten(), nn.Linear(50 * side * side, 500), nn.ReLU(), nn.Linear(500, classes)),
+    )
+
+
+def small_cnn(classes: int = 10, channels: int = 3, size: int = 32) -> nn.Module:
+    """Three 3×3 convolutions with 16, 32 and 32 filters, each halving the image, and a dense layer.
+
+    Havasi et al., ICLR 2021, section 3.1; what they leave open (padding, pooling) is as here.
+    """
+    side = size // 8
+    if side < 1:
+        raise ValueError(f"SmallCNN needs images of at least 8×8, got {size}×{size}")
+    layers: list[nn.Module] = []
+    for before, after in ((channels, 16), (16, 32), (32, 32)):
+        layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32 * side * side, classes))
