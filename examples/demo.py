@@ -1,6 +1,6 @@
 """Every method on the embedded digits, with one small network: one table.
 
-    python examples/demo.py [--epochs 25] [--seed 0] [--page demo.html]
+    python examples/demo.py [--epochs 20] [--seed 0] [--page demo.html]
 
 Every method trains on the same 500 images, for the same number of epochs, with the same optimiser, and is judged on the
 other 1,297. That is a taste, not a verdict: one seed, one small network, and differences of a few images.
@@ -51,9 +51,9 @@ class Block(nn.Module):
 
 def small_network() -> nn.Module:
     return nn.Sequential(
-        *(nn.Conv2d(1, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), Block(16)),
-        *(nn.Conv2d(16, 32, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), Block(32)),
-        *(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10)),
+        *(nn.Conv2d(1, 12, 3, padding=1, bias=False), nn.BatchNorm2d(12), nn.ReLU(), Block(12)),
+        *(nn.Conv2d(12, 24, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(24), nn.ReLU(), Block(24)),
+        *(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(96, 64), nn.ReLU(), nn.Linear(64, 10)),
     )
 
 
@@ -86,7 +86,7 @@ def fit(ensemble: pluribus.Ensemble, x: Tensor, y: Tensor, epochs: int, advance)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=25, help="for every method (default 25)")
+    parser.add_argument("--epochs", type=int, default=20, help="for every method (default 20)")
     parser.add_argument("--seed", type=int, default=0, help="of the split, the weights and the batches (default 0)")
     parser.add_argument("--page", type=Path, default=Path("demo.html"), help="where the page goes (default demo.html)")
     options = parser.parse_args()
