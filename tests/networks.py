@@ -90,6 +90,17 @@ class Transformer(nn.Module):
         return self.head(self.norm(self.encoder(self.embed(tokens) + self.position)).mean(1))
 
 
+class Backwards(nn.Module):
+    """Registered in another order than it runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head, self.stem, self.body = nn.Linear(8, 3), nn.Linear(4, 8), nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(torch.relu(self.body(self.stem(x))))
+
+
 def images(size: int = 6, dtype: torch.dtype = torch.float) -> Tensor:
     return torch.randn(size, 3, 6, 6, dtype=dtype)
 

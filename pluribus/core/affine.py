@@ -71,6 +71,7 @@ class Affine:
         self.template = template
         self.linear = isinstance(layer, nn.Linear)
         self.transposed = _transposed(layer)
+        self.output_padding = getattr(template, "output_padding", None)
         self.groups: int = 1 if self.linear else template.groups
         self.inputs: int = template.in_features if self.linear else template.in_channels
         self.outputs: int = template.out_features if self.linear else template.out_channels
@@ -84,7 +85,19 @@ class Affine:
         if self.transposed is None:
             return self.template._conv_forward(x, weight, bias)
         t = self.template
-        return self.transposed(x, weight, bias, t.stride, t.padding, t.output_padding, t.groups, t.dilation)
+        return self.transposed(x, weight, bias, t.stride, t.padding, self.output_padding, t.groups, t.dilation)
+
+    def take_output_size(self, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        """A forward pre-hook for transposed convolutions, which may be called with the size that is to come out."""
+        x, *rest = args
+        size = rest[0] if rest else kwargs.get("output_size")
+        t = self.template
+        self.output_padding = (
+            t.output_padding
+            if size is None
+            else t._output_padding(x, size, t.stride, t.padding, t.kernel_size, len(t.kernel_size), t.dilation)
+        )
+        return (x,), {key: value for key, value in kwargs.items() if key != "output_size"}
 
     def each(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """One set of weights a member: x `[1 or M, B, …]`, weight `[M, …]`, bias `[M, C]` → `[M, B, …]`.

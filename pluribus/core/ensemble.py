@@ -83,6 +83,9 @@ class Ensemble(nn.Module):
             layer.train(subject.modules[name].training)
             if isinstance(layer, Converted):
                 layer.place = name
+                affine = vars(layer).get("affine")
+                if affine is not None and affine.transposed is not None:
+                    layer.register_forward_pre_hook(affine.take_output_size, with_kwargs=True)
 
     # --- answering ------------------------------------------------------------------------------------------------
 

@@ -181,8 +181,19 @@ class Dropped(Converted):
         self.dropout = Dropping(nn.Dropout(), members, rate)
         self.layer = copied(layer, {})
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.layer(self.dropout(x))
+    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.layer(self.dropout(x), *args, **kwargs)
 
     def plain(self, index: int) -> nn.Module:
-        return nn.Sequential(self.dropout.plain(index), copied(self.layer, {}))
+        return Masked(self.dropout.plain(index), copied(self.layer, {}))
+
+
+class Masked(nn.Module):
+    """One fixed mask before a layer."""
+
+    def __init__(self, mask: nn.Module, layer: nn.Module) -> None:
+        super().__init__()
+        self.mask, self.layer = mask, layer
+
+    def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self.layer(self.mask(x), *args, **kwargs)

@@ -11,7 +11,7 @@ from torch import nn
 
 import pluribus
 from pluribus import BatchEnsemble, DeepEnsemble, FileError, Inner, MCDropout, Mixture, TreeNet, VariationalDropout
-from tests.networks import DenseCNN, NestedMLP, ResidualCNN, images, vectors
+from tests.networks import Backwards, DenseCNN, NestedMLP, ResidualCNN, images, vectors
 
 
 @pytest.fixture
@@ -89,14 +89,6 @@ def test_a_derived_spec_does_not_take_its_parents_name():
 
 
 def test_the_order_of_an_example_comes_back(tmp_path):
-    class Backwards(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.head, self.stem, self.body = nn.Linear(8, 3), nn.Linear(4, 8), nn.Linear(8, 8)
-
-        def forward(self, x):
-            return self.head(self.body(self.stem(x)))
-
     x = torch.randn(3, 4)
     ensemble = pluribus.ensemble(Backwards(), TreeNet(split="body"), example=x).eval()
     again = pluribus.load(pluribus.save(ensemble, tmp_path / "x"), Backwards()).eval()

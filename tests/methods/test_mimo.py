@@ -5,7 +5,7 @@ from torch import nn
 import pluribus
 from pluribus import MIMO, ConversionError, Views
 from pluribus.methods.mimo import Merge, dealing
-from tests.networks import NETWORKS, DenseCNN, NestedMLP, ResidualCNN, images, vectors
+from tests.networks import NETWORKS, Backwards, DenseCNN, NestedMLP, ResidualCNN, images, vectors
 
 
 @pytest.mark.parametrize("members", [2, 3, 4])
@@ -133,18 +133,6 @@ def test_padding_stays_what_it_is():
     net = nn.Sequential(nn.Embedding(7, 4, padding_idx=2), nn.Flatten(), nn.Linear(12, 2))
     for init in ("keep", "fresh"):
         assert pluribus.ensemble(net, MIMO(3, init=init)).net[0].weights[:, 2].abs().max() == 0
-
-
-class Backwards(nn.Module):
-    """Registered in the wrong order."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head = nn.Linear(8, 3)
-        self.stem = nn.Linear(4, 8)
-
-    def forward(self, x):
-        return self.head(torch.relu(self.stem(x)))
 
 
 def test_an_example_finds_the_first_and_the_last_layer():

@@ -7,7 +7,7 @@ from torch import nn
 import pluribus
 from pluribus import ConversionError, TreeNet
 from pluribus.core.members import PerMember
-from tests.networks import NestedMLP, ResidualCNN, Transformer, images
+from tests.networks import Backwards, NestedMLP, ResidualCNN, Transformer, images
 
 
 def own(ensemble) -> list[str]:
@@ -101,14 +101,6 @@ def test_tied_weights_on_one_side_stay_tied_in_every_branch():
 
 
 def test_a_layer_that_runs_later_than_it_was_registered_is_pointed_out():
-    class Backwards(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.head, self.stem, self.body = nn.Linear(8, 3), nn.Linear(4, 8), nn.Linear(8, 8)
-
-        def forward(self, x):
-            return self.head(self.body(self.stem(x)))
-
     ensemble = pluribus.ensemble(Backwards(), TreeNet(split="body"))
     with pytest.warns(UserWarning, match="head runs after the split.*example="):
         ensemble(torch.randn(2, 4))
