@@ -8,6 +8,8 @@
 (torch.Size([8, 3]), torch.Size([8]), torch.Size([50, 8, 3]))
 """
 
+from typing import TYPE_CHECKING, Any
+
 from . import metrics
 from .core.convert import ensemble
 from .core.describe import Description
@@ -33,6 +35,19 @@ from .methods import (
 
 __version__ = "0.1.0"
 
+
+def __getattr__(name: str) -> Any:
+    """`pluribus.fit` brings Lightning along, which `import pluribus` does without."""
+    if name == "fit":
+        from .training.fit import fit
+
+        return fit
+    raise AttributeError(f"module 'pluribus' has no attribute {name!r}")
+
+
+if TYPE_CHECKING:
+    from .training.fit import fit
+
 __all__ = [
     "MIMO",
     "BatchEnsemble",
@@ -56,6 +71,7 @@ __all__ = [
     "VariationalDropout",
     "Views",
     "ensemble",
+    "fit",
     "load",
     "metrics",
     "save",

@@ -218,8 +218,12 @@ class Ensemble(nn.Module):
         """How a training batch reaches the members → views, targets `[M, B, …]`. Here all members share it."""
         return x, y.expand(self.members, *y.shape)
 
-    def loss(self, x: Any, y: Tensor, criterion: Criterion | None = None, examples: int | None = None) -> Tensor:
-        """The scalar to minimise: deal, forward, each member's criterion, plus `penalty() / examples`.
+    def loss(
+        self, x: Any, y: Tensor, criterion: Criterion | None = None, examples: int | None = None, temper: float = 1.0
+    ) -> Tensor:
+        """The scalar to minimise: deal, forward, each member's criterion, plus `temper · penalty() / examples`.
+
+        A `temper` that rises from 0 to 1 lets variational layers learn from data before the penalty weighs in.
 
         Under DistributedDataParallel the wrapped module must do the forward pass:
 
@@ -229,10 +233,15 @@ class Ensemble(nn.Module):
         if y.dim() == 0 or len(y) != trees.rows(x):
             raise ValueError(f"there must be a target for each of {trees.rows(x)} rows, got targets of shape {list(y.shape)}")
         views, targets = self.deal(x, y)
-        return self.objective(self(views), targets, criterion, examples)
+        return self.objective(self(views), targets, criterion, examples, temper)
 
     def objective(
-        self, outputs: Tensor, targets: Tensor, criterion: Criterion | None = None, examples: int | None = None
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        criterion: Criterion | None = None,
+        examples: int | None = None,
+        temper: float = 1.0,
     ) -> Tensor:
         """The loss of outputs `[M, B, C]` against targets `[M, B, …]`."""
         criterion = criterion or self.criterion
@@ -247,7 +256,7 @@ class Ensemble(nn.Module):
                 f"{type(self.spec).__name__} weighs its penalty against the data: pass examples=, the number of training "
                 "examples, as in ensemble.loss(x, y, examples=len(dataset))"
             )
-        return total + self.penalty() / examples
+        return total + temper * self.penalty() / examples
 
     def criterion(self, output: Tensor, target: Tensor) -> Tensor:
         """Cross-entropy (classes on the axis after the batch), or the mean squared error of a regression."""

@@ -15,3 +15,7 @@ class Unsupported(PluribusError):
 
 class FileError(PluribusError, ValueError):
     """A file is not what it should be."""
+
+
+class DataError(FileError):
+    """A data set is missing, damaged, or not what it says it is."""

@@ -6,7 +6,6 @@ and the spec, and then fills in the weights. Nothing is unpickled, and nothing n
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 
 from .ensemble import Ensemble
 from .errors import FileError
+from .files import write
 from .members import MemberLayer
 from .spec import Spec
 from .surgery import Subject, signature
@@ -42,10 +42,10 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "frozen": [f"{name}.frozen" for name, layer in ensemble.named_modules() if _fixed(layer)],
         "network": ensemble.signature,
     }
-    _write(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
+    write(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
     readable = {key: value for key, value in about.items() if key != "aliases"}
     shapes = {name: f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)}" for name, t in tensors.items()}
-    _write(target.with_suffix(".json"), (json.dumps(readable | {"tensors": shapes}, indent=2) + "\n").encode())
+    write(target.with_suffix(".json"), (json.dumps(readable | {"tensors": shapes}, indent=2) + "\n").encode())
     return target
 
 
@@ -159,30 +159,6 @@ def _named(path: str | os.PathLike[str]) -> Path:
     if target.suffix == ".json":  # the file beside it
         target = target.with_suffix(".safetensors")
     return target if target.suffix == ".safetensors" else target.with_name(target.name + ".safetensors")
-
-
-def _write(target: Path, data: bytes) -> None:
-    """All of it, or nothing: a reader never sees half a file."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise FileError(f"cannot write {target}: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        raise FileError(f"cannot write {target}: {error.strerror}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _safetensors() -> Any:

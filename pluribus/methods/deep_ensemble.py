@@ -90,12 +90,17 @@ class Deep(Ensemble):
         return x if shared else Views(views), torch.cat(targets)
 
     def objective(
-        self, outputs: Tensor, targets: Tensor, criterion: Criterion | None = None, examples: int | None = None
+        self,
+        outputs: Tensor,
+        targets: Tensor,
+        criterion: Criterion | None = None,
+        examples: int | None = None,
+        temper: float = 1.0,
     ) -> Tensor:
         """The sum of the parts' own losses: each trains as it would alone."""
         sizes = [part.members for part in self.each()]
         pieces = zip(self.each(), outputs.split(sizes), targets.split(sizes), strict=True)
-        return torch.stack([part.objective(out, target, criterion, examples) for part, out, target in pieces]).sum()
+        return torch.stack([part.objective(out, target, criterion, examples, temper) for part, out, target in pieces]).sum()
 
     def penalty(self) -> Tensor:
         return torch.stack([part.penalty() for part in self.each()]).sum()

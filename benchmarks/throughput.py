@@ -1,0 +1,77 @@
+"""What the data pipeline and the loop cost: an epoch of `pluribus.fit` against the bare forward, backward and step.
+
+    python benchmarks/throughput.py [--repeats 7] [--rows 12800] [--batch 128]
+
+LeNet-5 on images of 28×28 bytes. The bare loop has its batches ready as real numbers; `fit` shuffles, gathers and normalises
+them, and runs on Lightning. Both take turns; the ratio is that of the medians, without what is done once a run.
+"""
+
+import argparse
+import json
+import statistics
+import time
+
+import lightning as L
+import torch
+
+import pluribus
+from pluribus.data.dataset import Part
+from pluribus.data.preparation import Pixels
+from pluribus.models import lenet5
+from pluribus.training import fit
+
+TARGET = 1.10
+
+
+class Stopwatch(L.Callback):
+    """The time between the first and the last step of an epoch."""
+
+    def on_train_epoch_start(self, *_) -> None:
+        self.began = time.perf_counter()
+
+    def on_train_epoch_end(self, *_) -> None:
+        self.seconds = time.perf_counter() - self.began
+
+
+def bare(batches: list[tuple[torch.Tensor, torch.Tensor]]) -> float:
+    net = lenet5()
+    optimizer = torch.optim.AdamW(net.parameters(), 1e-3)
+    began = time.perf_counter()
+    for x, y in batches:
+        loss = torch.nn.functional.cross_entropy(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return time.perf_counter() - began
+
+
+def ours(part: Part, batch: int) -> float:
+    watch = Stopwatch()
+    ensemble = pluribus.ensemble(lenet5(), pluribus.Single())
+    fit(ensemble, part, epochs=1, batch_size=batch, preparation=Pixels((0.13,), (0.31,)), callbacks=[watch])
+    return watch.seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--rows", type=int, default=12800)
+    parser.add_argument("--batch", type=int, default=128)
+    options = parser.parse_args()
+    if options.repeats < 1:
+        parser.error(f"--repeats must be at least 1, got {options.repeats}")
+    part = Part(torch.randint(0, 256, (options.rows, 1, 28, 28), dtype=torch.uint8), torch.randint(0, 10, (options.rows,)))
+    prepared = Pixels((0.13,), (0.31,))(part.x)
+    batches = list(zip(prepared.split(options.batch), part.y.split(options.batch), strict=True))
+    bare(batches), ours(part, options.batch)
+    times = [(bare(batches), ours(part, options.batch)) for _ in range(options.repeats)]
+    base, loop = (statistics.median(column) for column in zip(*times, strict=True))
+    ratios = sorted(after / before for before, after in times)
+    print(f"bare loop   {1000 * base / len(batches):6.2f} ms a step")
+    print(f"pluribus    {1000 * loop / len(batches):6.2f} ms a step")
+    print(f"ratio       {loop / base:6.3f}  (from {ratios[0]:.3f} to {ratios[-1]:.3f}; target ≤ {TARGET:.2f})")
+    print(json.dumps({"ratio": loop / base, "repeats": options.repeats, "threads": torch.get_num_threads()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,5 @@
+"""`python -m pluribus` is `pluribus`."""
+
+from .cli import main
+
+main()

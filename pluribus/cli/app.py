@@ -1,0 +1,68 @@
+"""`pluribus`: the commands, and what a person is told when something is wrong."""
+
+import os
+import sys
+import warnings
+from typing import Annotated, Any, NoReturn
+
+try:
+    import typer
+except ImportError:
+    sys.exit("the command line needs typer and rich: pip install pluribus")
+
+from .. import __version__
+from ..core.errors import PluribusError
+
+app = typer.Typer(
+    name="pluribus",
+    help="Make one neural network answer like many: train, judge and use efficient ensembles.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"pluribus {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="[bold]Begin with[/]  pluribus train --data digits --method mimo   ·   pluribus methods   ·   pluribus data list"
+)
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """The entry point: a person's mistake ends with a sentence and exit code 2, never with a traceback."""
+    from . import catalogue, datasets, judging, training  # noqa: F401  each adds its commands
+
+    warnings.showwarning = _sentence
+    if not os.environ.get("COLUMNS") and not sys.stdout.isatty():
+        os.environ["COLUMNS"] = "100"  # help and tables in a pipe or a log
+    try:
+        app()
+    except PluribusError as error:
+        fail(str(error))
+    except ImportError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror or error}")
+    except KeyboardInterrupt:
+        fail("stopped", 130)
+
+
+def fail(message: str, code: int = 2) -> NoReturn:
+    if os.environ.get("PLURIBUS_DEBUG"):
+        raise
+    print(f"pluribus: {' '.join(message.split())}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+def _sentence(message: Any, *_: Any, **__: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)

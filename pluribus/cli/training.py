@@ -1,0 +1,173 @@
+"""`pluribus train`."""
+
+import inspect
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..core.errors import FileError
+from .app import app, fail
+from .flags import given, settings
+
+EPILOG = """[bold]Examples[/]
+
+pluribus train --data digits --method mimo
+
+pluribus train --data mnist --model lenet5 --method variance:samples=10 --epochs 5
+
+pluribus train --data houses.csv --method deep-ensemble --members 5
+
+pluribus train --data cifar10 --model my_nets:build --optimizer sgd --lr 0.1 --epochs 200
+
+pluribus train --data digits --method inner,mimo,deep-ensemble --seeds 3 --workers 2
+
+pluribus train --config runs/…/config.yaml --seed 1   ·   pluribus train --resume runs/…"""
+
+
+def train(
+    *,
+    config: Path | None = None,
+    out: Path | None = None,
+    runs: Path = Path("runs"),
+    resume: Path | None = None,
+    members: str | None = None,
+    seeds: str | None = None,
+    workers: str = "1",
+    quiet: bool = False,
+    **options: Any,
+) -> None:
+    """Train a network by one of the methods, and leave a run folder that everything else reads.
+
+    Several methods (between commas) or seeds make a grid of runs.
+    """
+    from ..runs import config as configs
+    from ..runs import folder as folders
+    from ..runs.choice import several
+    from ..runs.train import leader
+    from ..runs.train import train as start
+    from ..training.interrupts import Interrupted
+    from .show import result
+
+    said = given(options)
+    if resume is not None:
+        if config is not None or members is not None or seeds is not None or set(said) - {"data_dir", "devices"}:
+            raise FileError("--resume goes on with the run as it was configured: leave the other settings out")
+        if (resume / "grid.yaml").is_file():
+            grid_again(resume, workers)
+            return
+        run = folders.opened(resume)
+        made = configs.configured(configs.read(run.config) | said, str(run.config))
+        path = run.path
+    else:
+        wanted = (configs.read(config) if config else {}) | said
+        methods = several(wanted["method"]) if isinstance(wanted.get("method"), str) else [wanted.get("method")]
+        if members is not None:
+            methods = [counted(method, members) for method in methods]
+        if len(methods) > 1 or seeds is not None:
+            grid(wanted, methods, seeds, workers, out or folders.fresh(runs, "grid"))
+            return
+        if methods[0] is not None:
+            wanted["method"] = methods[0]
+        made = configs.configured(wanted, str(config) if config and not said else "")
+        path = agreed(out, runs, made)
+    try:
+        done = start(made, path, resume=resume is not None, progress=not quiet)
+    except Interrupted:
+        fail(f"stopped, and saved; go on with: pluribus train --resume {path}", 130)
+    if leader():
+        result(done, path)
+
+
+def agreed(out: Path | None, runs: Path, config: Any) -> Path:
+    """The run's folder: of several processes, one that they all come to."""
+    from ..runs import folder as folders
+    from ..runs.choice import parse
+
+    if out is not None:
+        return out
+    told = os.environ.get("PLURIBUS_RUN")
+    if told and "LOCAL_RANK" in os.environ:
+        return Path(told)
+    name = parse(config.method["name"])["name"]
+    title = f"{Path(config.data['name']).stem}-{config.model['name'] if config.model else 'net'}-{name}"
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        given = os.environ["TORCHELASTIC_RUN_ID"]
+        path = runs / f"{title}-{given if given != 'none' else os.environ.get('MASTER_PORT', 'torchrun')}"
+    else:
+        path = folders.fresh(runs, title)
+    os.environ["PLURIBUS_RUN"] = str(path)
+    return path
+
+
+def counted(method: Any, members: str) -> str:
+    """The method with so many members, copies or samples, whichever it counts."""
+    from ..core.spec import Spec
+    from ..runs.choice import parse
+    from ..runs.config import ConfigError, spec
+
+    choice = parse(method) if isinstance(method, str) else dict(method or {"name": "single"})
+    spec(choice)  # an unknown name is said by its own sentence
+    kind = Spec.registry[choice["name"].replace("_", "-")]
+    for option in ("members", "copies", "samples"):
+        if option in kind.__dataclass_fields__:
+            if not members.isdigit():
+                raise ConfigError(f"--members must be a whole number, got {members!r}")
+            return choice | {option: int(members)}  # type: ignore[return-value]
+    raise ConfigError(f"{choice['name']} has no members to count: leave --members out")
+
+
+def grid(wanted: dict[str, Any], methods: list[Any], seeds: str | None, workers: str, path: Path) -> None:
+    from ..runs.grid import Grid, seeds_of
+
+    made = Grid.planned(path, wanted, methods, seeds_of(seeds, wanted.get("seed", 0)))
+    run_grid(made, workers)
+
+
+def grid_again(path: Path, workers: str) -> None:
+    from ..runs.grid import Grid
+
+    run_grid(Grid.opened(path), workers)
+
+
+def run_grid(made: Any, workers: str) -> None:
+    from .show import grid_result, watching
+
+    with watching(made):
+        results = made.run(workers)
+    grid_result(made, results)
+
+
+def _signature() -> inspect.Signature:
+    """Our own flags, and one for every setting."""
+
+    def flag(kind: Any, *names: str, **about: Any) -> Any:
+        option: Any = typer.Option(*names, **{"rich_help_panel": "The run"} | about, show_default=False)
+        return Annotated[kind, option]
+
+    path = Path | None
+    several = "several runs at once: processes, or a cluster \\[1]"
+    own = {
+        "config": flag(path, "--config", "-c", metavar="FILE", help="settings in YAML; flags override it"),
+        "out": flag(path, "--out", "-o", metavar="FOLDER", help="where the run goes \\[a new folder in --runs]"),
+        "runs": flag(Path, "--runs", metavar="FOLDER", help="where runs lie \\[runs]"),
+        "resume": flag(path, "--resume", metavar="RUN", help="go on with a run (or a grid) that was stopped"),
+        "seeds": flag(str | None, "--seeds", metavar="N|A,B,…", help="several runs: so many seeds, or these"),
+        "workers": flag(str, "--workers", "-w", metavar="N|dask://…|ray", help=several),
+        "quiet": flag(bool, "--quiet", "-q", help="no progress bar"),
+        "members": flag(
+            *(str | None, "--members", "-m"),
+            metavar="N",
+            help="members, copies or samples: what the method counts",
+            rich_help_panel="What to learn",
+        ),
+    }
+    parameters = inspect.signature(train).parameters
+    mine = [parameters[name].replace(annotation=annotation) for name, annotation in own.items()]
+    return inspect.Signature([*settings(), *mine])
+
+
+train.__signature__ = _signature()  # type: ignore[attr-defined]
+train.__annotations__ = {parameter.name: parameter.annotation for parameter in _signature().parameters.values()}
+app.command(epilog=EPILOG)(train)

@@ -1,0 +1,17 @@
+"""Names that people type."""
+
+import difflib
+from collections.abc import Iterable
+
+
+def unknown(what: str, given: str, known: Iterable[str]) -> str:
+    """A sentence about a name that is not there: the nearest ones, or all of them.
+
+    >>> unknown("method", "mino", ["mimo", "inner"])
+    "there is no method 'mino': did you mean 'mimo'?"
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(given.lower().replace("_", "-"), names, n=3, cutoff=0.6)
+    if near:
+        return f"there is no {what} {given!r}: did you mean {' or '.join(map(repr, near))}?"
+    return f"there is no {what} {given!r}: choose one of {', '.join(names)}"

@@ -1,0 +1,124 @@
+"""Batches in an order that is a function of the seed and the epoch alone, so that a run can go on from any of them.
+
+The batch size is that of all processes together: each takes its share of the rows of every batch, so that the same run on
+two processes takes the same steps.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..core import trees
+from ..core.errors import DataError
+from ..core.seeds import mixed
+from . import augment
+from .dataset import Part
+from .preparation import Preparation
+
+ORDER, AUGMENTATION = 1, 2  # places of the seed
+
+
+class Batch(NamedTuple):
+    """Inputs, targets, and what this process's mean loss must be weighted by, so that the processes' average is the batch's."""
+
+    x: Any
+    y: Tensor
+    weight: float = 1.0
+
+
+class Batches:
+    """The batches of an epoch. Set `epoch` and `start` (the batch to begin with) before iterating; iterating resets `start`."""
+
+    epoch = 0
+    start = 0
+    rank = 0
+    world = 1
+
+    def __iter__(self) -> Iterator[Batch]:
+        start, self.start = self.start, 0
+        return self.batches(start)
+
+    def __len__(self) -> int:
+        raise NotImplementedError
+
+    def batches(self, start: int) -> Iterator[Batch]:
+        raise NotImplementedError
+
+    def weight(self, rows: int) -> float:
+        if rows < self.world:
+            raise DataError(f"a batch of {rows} rows cannot be shared by {self.world} processes: use larger batches")
+        own = len(range(self.rank, rows, self.world))
+        return own * self.world / rows
+
+
+class Stored(Batches):
+    """Batches of rows that are in memory. Shuffled means: to train by; else every row once, in order."""
+
+    def __init__(
+        self,
+        part: Part,
+        size: int,
+        preparation: Preparation,
+        *,
+        seed: int = 0,
+        shuffled: bool = False,
+        augmentation: str = "none",
+    ) -> None:
+        if not len(part):
+            raise DataError("there are no rows to make batches of")
+        self.part, self.size, self.preparation = part, min(size, len(part)), preparation
+        self.seed, self.shuffled, self.augmentation = seed, shuffled, augmentation
+
+    def __len__(self) -> int:
+        full, rest = divmod(len(self.part), self.size)
+        # A row alone has no batch statistics: of a shuffled epoch such a rest is left out, other rows every time; else it
+        # joins the last batch, so that every process has rows.
+        return full + (rest >= (2 * self.world if self.shuffled else self.world))
+
+    def batches(self, start: int) -> Iterator[Batch]:
+        count = len(self.part)
+        order = torch.arange(count)
+        if self.shuffled:
+            order = torch.randperm(count, generator=torch.Generator().manual_seed(mixed(self.seed, ORDER, self.epoch)))
+        for number in range(start, len(self)):
+            last = not self.shuffled and number == len(self) - 1
+            rows = order[number * self.size :] if last else order[number * self.size : (number + 1) * self.size]
+            own = rows[self.rank :: self.world]
+            x = self.part.x[own]
+            if self.augmentation != "none":
+                generator = torch.Generator().manual_seed(mixed(self.seed, AUGMENTATION, self.epoch, number))
+                x = augment.augmented(x, augment.draws(self.augmentation, len(rows), generator)[self.rank :: self.world])
+            yield Batch(self.preparation(x), self.preparation.scaled(self.part.y[own]), self.weight(len(rows)))
+
+
+class Given(Batches):
+    """Batches of somebody's own loader, a DataLoader say: any iterable of (x, y) that begins anew every time.
+
+    Whatever it draws from torch's generator it draws after a seed for the epoch, so that it repeats.
+    """
+
+    def __init__(self, loader: Iterable[Any], seed: int = 0) -> None:
+        self.loader, self.seed = loader, seed
+        try:
+            self.count = len(loader)  # type: ignore[arg-type]
+        except TypeError as error:
+            raise TypeError(f"a loader must have a length, got {type(loader).__name__} without one") from error
+        if self.count == 0:
+            raise ValueError("the loader has no batches")
+
+    def __len__(self) -> int:
+        return self.count
+
+    def batches(self, start: int) -> Iterator[Batch]:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(mixed(self.seed, ORDER, self.epoch))
+            iterator = iter(self.loader)
+        for x, y in itertools.islice(iterator, start, None):
+            rows = len(y)
+            if self.world > 1:
+                x = trees.apply(lambda leaf: leaf[self.rank :: self.world], x)
+                y = y[self.rank :: self.world]
+            yield Batch(x, y, self.weight(rows))

@@ -1,0 +1,116 @@
+"""CIFAR-10 and CIFAR-100, in the binary or the python version.
+
+Binary: records of one label byte (CIFAR-100: the coarse, then the fine one) and 3,072 pixels, channel by channel.
+
+Python: pickles. A pickle can run anything, so one is opened only if its checksum is the published one, from the very bytes that
+were checked; and even then by a reader that builds arrays and nothing else.
+"""
+
+import io
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..core.errors import DataError
+from .dataset import Data, Part, empty_like
+from .known import File, Known, contents
+from .preparation import Pixels
+
+PIXELS = 3 * 32 * 32
+
+
+def read10(known: Known, folder: Path) -> Data:
+    return _read(known, folder, b"labels", ("labels",))
+
+
+def read100(known: Known, folder: Path) -> Data:
+    return _read(known, folder, b"fine_labels", ("coarse", "fine"))
+
+
+def read100_coarse(known: Known, folder: Path) -> Data:
+    return _read(known, folder, b"coarse_labels", ("coarse", "fine"), 0)
+
+
+def _read(known: Known, folder: Path, key: bytes, labels: tuple[str, ...], label: int = -1) -> Data:
+    """`labels` stand before the pixels of a binary record, `label` is the place of ours; `key` is its name in the pickles."""
+    found = known.find(folder)
+    binary = all(path.suffix == ".bin" or path.name.endswith(".bin.gz") for path in found.values())
+
+    def part(name: str) -> Part | None:
+        read: Callable[[File, Path], Part] = (
+            (lambda _, path: _records(path, len(labels), label)) if binary else (lambda file, path: _pickled(file, path, key))
+        )
+        parts = [read(file, path) for file, path in found.items() if file.part == name]
+        return Part(torch.cat([p.x for p in parts]), torch.cat([p.y for p in parts])) if parts else None
+
+    test = part("test")
+    assert test is not None  # find() sees to it
+    train = part("train") or empty_like(test)
+    facts = {"format": "binary" if binary else "python"}
+    where = str(next(iter(found.values())).parent)
+    return Data(known.name, train, test, Pixels.of(train.x if len(train) else test.x), known.labels, where, facts)
+
+
+def _records(path: Path, labels: int, label: int) -> Part:
+    data, size = contents(path), labels + PIXELS
+    if not data or len(data) % size:
+        raise DataError(
+            f"{path} must hold records of {size} bytes, got {len(data)} bytes: it is cut off or damaged, get it again"
+        )
+    rows = torch.from_numpy(np.frombuffer(data, np.uint8).reshape(-1, size).copy())
+    return Part(rows[:, labels:].reshape(-1, 3, 32, 32), rows[:, :labels][:, label].long())
+
+
+def _pickled(file: File, path: Path, key: bytes) -> Part:
+    data = contents(path)
+    if not file.exact(data):
+        raise DataError(
+            f"{path} is a pickle, and its checksum is not the published one: it was not opened, as it could run anything; "
+            "get it again, or use the binary version"
+        )
+    try:
+        stored = _Arrays(io.BytesIO(data), encoding="bytes").load()
+        x, y = np.asarray(stored[b"data"]), np.asarray(stored[key])
+    except Exception as error:
+        raise DataError(f"{path} cannot be read: {error}") from error
+    if x.dtype != np.uint8 or x.ndim != 2 or x.shape[1] != PIXELS or y.shape != x.shape[:1] or y.dtype.kind not in "iu":
+        raise DataError(f"{path} must hold rows of {PIXELS} bytes and a label for each, got {x.shape} {x.dtype} and {y.shape}")
+    return Part(torch.from_numpy(x.reshape(-1, 3, 32, 32).copy()), torch.from_numpy(y.astype(np.int64)))
+
+
+class _Arrays(pickle.Unpickler):
+    """Reads dictionaries, lists, numbers, bytes and arrays; every other name is refused."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in (("numpy", "ndarray"), ("numpy", "dtype")):
+            return getattr(np, name)
+        if name == "_reconstruct" and module in ("numpy.core.multiarray", "numpy._core.multiarray"):
+            return np.empty(0).__reduce__()[0]
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no array needs")
+
+
+CIFAR10 = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+FINE = tuple(
+    """
+    apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can castle
+    caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin elephant flatfish
+    forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster man maple_tree motorcycle
+    mountain mouse mushroom oak_tree orange orchid otter palm_tree pear pickup_truck pine_tree plain plate poppy porcupine
+    possum rabbit raccoon ray road rocket rose sea seal shark shrew skunk skyscraper snail snake spider squirrel streetcar
+    sunflower sweet_pepper table tank telephone television tiger tractor train trout tulip turtle wardrobe whale willow_tree
+    wolf woman worm
+    """.split()  # noqa: SIM905
+)
+
+COARSE = tuple(
+    """
+    aquatic_mammals fish flowers food_containers fruit_and_vegetables household_electrical_devices household_furniture insects
+    large_carnivores large_man-made_outdoor_things large_natural_outdoor_scenes large_omnivores_and_herbivores medium_mammals
+    non-insect_invertebrates people reptiles small_mammals trees vehicles_1 vehicles_2
+    """.split()  # noqa: SIM905
+)

@@ -1,0 +1,232 @@
+"""Tables: CSV, TSV and Parquet files. One column is the target, the others become numbers as `columns` says."""
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..core.errors import DataError
+from ..core.names import unknown
+from .columns import Columns, Frame, Series, is_number, is_numeral, numbers, texts
+from .dataset import Data, Part
+from .known import Known
+from .split import aside, share
+
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+
+OPTIONS = {
+    "target": "the column to predict, by name or by place (default: the last one)",
+    "task": "classification or regression (default: by what the target holds)",
+    "test": "the share of the rows set aside for the test (default: 0.2)",
+    "seed": "which rows those are (default: 0)",
+    "drop": "columns to leave out",
+    "header": "does the first row hold the names? (default: unless all of it is numbers)",
+    "test_mask": "in place of test and seed: 1 for every row that is for the test, 0 for the others",
+}
+
+FEW = 20  # so many different whole numbers are taken for labels
+
+
+def read(path: Path, *, header: bool | None = None, **options: Any) -> Data:
+    """The table in a file; the options are those of `build`."""
+    return build(read_table(path, header), path.name.split(".")[0], str(path), **options)
+
+
+def build(
+    frame: Frame,
+    name: str,
+    source: str,
+    *,
+    target: str | int | None = None,
+    task: str | None = None,
+    test: float = 0.2,
+    seed: int = 0,
+    drop: str | int | Sequence[str | int] = (),
+    test_mask: Sequence[int] | None = None,
+) -> Data:
+    try:
+        return _build(frame, name, source, target, task, share("test", test), seed, drop, test_mask)
+    except DataError as error:
+        raise DataError(f"{source}: {error}") from error
+
+
+def _build(
+    frame: Frame,
+    name: str,
+    source: str,
+    target: str | int | None,
+    task: str | None,
+    test: float,
+    seed: int,
+    drop: str | int | Sequence[str | int],
+    test_mask: Sequence[int] | None,
+) -> Data:
+    answer = _column(frame, -1 if target is None else target)
+    dropped = {_column(frame, key) for key in ([drop] if isinstance(drop, (str, int)) else drop)}
+    if answer in dropped:
+        raise DataError(f"column {answer!r} is the target, and cannot be dropped: choose another target")
+    features = frame.drop(columns=[answer, *dropped])
+    if not len(features.columns):
+        hint = ", as it seems separated by semicolons: save it with commas" if ";" in answer else ""
+        raise DataError(f"there must be a column beside the target {answer!r}{hint}")
+    for column in features.columns:
+        if is_number(column, features[column]):
+            numbers(column, features[column])  # refuses infinity, and here a row's place is its place in the file
+    y, classes = _targets(answer, frame[answer], task)
+    keep, others = _rows(len(y), y if classes else None, test, seed, test_mask)
+    spread = (0.0, 1.0) if classes else _spread(answer, y[keep])
+    training, rest = features.iloc[keep.numpy()], features.iloc[others.numpy()]
+    columns = replace(Columns.fit(training), target=spread, answer=answer, classes=classes)
+    if not columns.columns:
+        raise DataError("there is nothing to learn from: every column beside the target holds one and the same value")
+    facts: dict[str, Any] = {"target": f"{answer}, the last column (target= chooses another)" if target is None else answer}
+    used = {column.name for column in columns.columns}
+    constant = [column for column in features.columns if column not in used]
+    if constant:
+        facts["left out, as constant"] = constant
+    gaps = [c.name for c in columns.columns if c.kind == "number" and not c.missing and rest[c.name].isna().any()]
+    if gaps:
+        facts["missing in test rows only, so set to the training mean"] = gaps
+    train = Part(columns.encode(training), y[keep])
+    return Data(name, train, Part(columns.encode_test(rest), y[others]), columns, classes, source, facts)
+
+
+def _rows(count: int, labels: Tensor | None, test: float, seed: int, mask: Sequence[int] | None) -> tuple[Tensor, Tensor]:
+    """Which rows are for training, and which for the test."""
+    if mask is not None:
+        marks = torch.as_tensor(np.asarray(mask)).bool().flatten()
+        if len(marks) != count:
+            raise DataError(f"the test mask must have a mark for each of the {count} rows, got {len(marks)}")
+        keep, others = (~marks).nonzero().flatten(), marks.nonzero().flatten()
+    else:
+        keep, others = aside(max(1, round(count * test)) if test else 0, count, seed, labels)
+    if not len(keep) or (test and mask is None and not len(others)):
+        raise DataError(f"{count} rows are too few to set {test:g} of them aside: give more rows, or test=0")
+    return keep, others
+
+
+def _targets(name: str, series: Series, task: str | None) -> tuple[Tensor, tuple[str, ...]]:
+    """The targets and their classes: labels by the classes' order, or real numbers and none."""
+    if task not in (None, "classification", "regression"):
+        raise DataError(f"task must be 'classification' or 'regression', got {task!r}")
+    if series.isna().any():
+        rows = int(series.isna().sum())
+        raise DataError(f"the target {name!r} is missing in {rows} of {len(series)} rows: leave these rows out")
+    number = is_number(name, series)
+    values = numbers(name, series) if number else np.zeros(0)
+    whole = not number or bool((values == np.round(values)).all())
+    if task == "regression" and not number:
+        raise DataError(f"the target {name!r} of a regression must hold numbers, got {str(series.iloc[0])!r}")
+    if task == "classification" and not whole:
+        raise DataError(f"the target {name!r} of a classification must hold texts or whole numbers: use task='regression'")
+    if task is None:
+        few = whole and (not number or len(np.unique(values)) <= FEW)
+        task = "classification" if few else "regression"
+    if task == "regression":
+        return torch.from_numpy(values).float(), ()
+    labels = [str(text) for text in texts(series)]
+    classes = sorted(set(labels), key=lambda text: (float(text), text) if number else (0.0, text))
+    if len(classes) < 2:
+        raise DataError(f"the target {name!r} must have at least two classes, got {classes[0]!r} alone")
+    if len(classes) > len(labels) / 2:
+        raise DataError(
+            f"the target {name!r} has {len(classes)} classes in {len(labels)} rows, too few rows for each: "
+            "choose another target, or task='regression' if these are measurements"
+        )
+    place = {text: index for index, text in enumerate(classes)}
+    return torch.tensor([place[text] for text in labels]), tuple(classes)
+
+
+def _spread(name: str, y: Tensor) -> tuple[float, float]:
+    if bool(y.min() == y.max()):
+        raise DataError(f"the target {name!r} is {float(y[0]):g} in every training row: there is nothing to learn")
+    return float(y.double().mean()), float(y.double().std(correction=0))
+
+
+def _column(frame: Frame, key: str | int) -> str:
+    names = list(frame.columns)
+    if isinstance(key, str) and key in names:
+        return key
+    try:
+        return names[int(key)]
+    except ValueError:
+        raise DataError(unknown("column", str(key), names)) from None
+    except IndexError:
+        raise DataError(f"there is no column {key}: there are {len(names)}, counted from 0") from None
+
+
+def read_table(path: Path, header: bool | None = None) -> Frame:
+    """The file as a pandas DataFrame with texts for column names; c0, c1, … where it has none.
+
+    `header=None` takes the first row for names, unless every cell of it is a number.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("reading tables needs pandas: pip install pandas") from error
+    path = Path(path)
+    if not path.is_file():
+        raise DataError(f"there is no file {path}")
+    try:
+        frame = _parquet(path) if path.suffix == ".parquet" else _csv(path, header)
+    except ImportError as error:
+        raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from error
+    except pandas.errors.EmptyDataError as error:
+        raise DataError(f"{path} holds no rows") from error
+    except (ValueError, OSError, EOFError, zlib.error) as error:  # pandas' and pyarrow's are ValueErrors, too
+        if isinstance(error, DataError):
+            raise
+        hint = "; save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
+        raise DataError(f"{path} cannot be read: {str(error).strip()}{hint}") from error
+    if not len(frame):
+        raise DataError(f"{path} holds no rows")
+    return frame
+
+
+def _parquet(path: Path) -> Frame:
+    import pandas
+
+    frame = pandas.read_parquet(path).reset_index(drop=True)
+    frame.columns = _named(path, [str(name) for name in frame.columns])
+    return frame
+
+
+def _csv(path: Path, header: bool | None) -> Frame:
+    import pandas
+
+    options: dict[str, Any] = {
+        "sep": "\t" if ".tsv" in path.suffixes else ",",
+        "encoding": "utf-8-sig",  # spreadsheets put a mark before the first name
+        "skipinitialspace": True,
+        "low_memory": False,
+    }
+    first = pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **options).iloc[0].tolist()
+    if header is None:
+        header = not all(is_numeral(cell) for cell in first)
+    frame = pandas.read_csv(path, header=0 if header else None, **options)
+    if not isinstance(frame.index, pandas.RangeIndex):  # pandas takes what is too much for row names
+        raise DataError(f"{path} must have a name for each column: its first row has {len(first)} cells, the others more")
+    frame.columns = _named(path, [cell.strip() for cell in first]) if header else [f"c{i}" for i in range(len(first))]
+    return frame
+
+
+def _named(path: Path, names: list[str]) -> list[str]:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{path}: column names must differ, got {twice[0]!r} more than once")
+    return names
+
+
+def read_uci(known: Known, folder: Path, *, split: int = 0) -> Data:
+    """A regression table without names, the target last, with ten columns of marks: 1 where a row is for the test."""
+    data, marks = known.find(folder).values()
+    masks = read_table(marks, header=False)
+    if split not in range(len(masks.columns)):
+        raise DataError(f"split must be from 0 to {len(masks.columns) - 1}, got {split!r}")
+    mask = masks.iloc[:, split].tolist()
+    return build(read_table(data, header=False), known.name, str(data), target=-1, task="regression", test_mask=mask)

@@ -1,0 +1,108 @@
+"""When to write a checkpoint, which to keep, and which to go on from."""
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.callbacks import Checkpoint
+
+from ..core.errors import FileError
+from .interrupts import Interrupts
+from .lesson import Lesson
+from .settings import Settings, interval
+from .storage import read
+
+KEPT = 2
+
+
+class Checkpoints(Checkpoint):  # Lightning runs these after everything else
+    """Writes `step-N.safetensors` at the end of every epoch and as often as the settings say; keeps the last two."""
+
+    def __init__(self, folder: Path, settings: Settings, interrupts: Interrupts) -> None:
+        self.folder, self.interrupts = folder, interrupts
+        self.unit, self.amount = interval(settings.checkpoint_every)
+        self.last = time.monotonic()
+
+    def on_train_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        self.last = time.monotonic()
+        if trainer.is_global_zero:
+            for part in self.folder.glob(".step-*"):  # what a kill left half written
+                part.unlink(missing_ok=True)
+
+    def on_train_batch_end(self, trainer: L.Trainer, lesson: L.LightningModule, *_: Any) -> None:
+        if trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
+            return  # the end of the epoch is near
+        stop = self.interrupts.asked(trainer)
+        if stop or self.due(trainer):
+            self.save(trainer)
+        if stop:
+            self.interrupts.stop(self.folder)
+
+    def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        self.save(trainer)
+        if self.interrupts.asked(trainer, now=True):
+            self.interrupts.stop(self.folder)
+
+    def due(self, trainer: L.Trainer) -> bool:
+        if self.unit == "steps":
+            return trainer.global_step % int(self.amount) == 0
+        late = time.monotonic() - self.last >= self.amount
+        if trainer.world_size == 1:
+            return late
+        # Clocks differ, and all processes must agree; now and then the first one decides.
+        return trainer.global_step % 20 == 0 and bool(trainer.strategy.broadcast(late))
+
+    def save(self, trainer: L.Trainer) -> None:
+        trainer.save_checkpoint(self.folder / f"step-{trainer.global_step:08d}.safetensors")
+        if trainer.is_global_zero:
+            for old in found(self.folder)[KEPT:]:
+                old.unlink(missing_ok=True)
+        self.last = time.monotonic()
+
+
+def found(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, the newest first."""
+    return sorted(folder.glob("step-*.safetensors"), reverse=True)
+
+
+def newest(folder: Path) -> Path | None:
+    """The newest checkpoint that is whole. Damaged ones are passed over with a warning."""
+    for path in found(folder):
+        try:
+            read(path)
+        except FileError as error:
+            warnings.warn(f"{error}; going back to the one before", stacklevel=2)
+            continue
+        return path
+    return None
+
+
+class Best(L.Callback):
+    """Early stopping: remembers the ensemble with the lowest validation score, and stops when none was better for a while."""
+
+    def __init__(self, patience: int) -> None:
+        self.patience = patience
+        self.score, self.epoch, self.waited = float("inf"), 0, 0
+        self.weights: dict[str, torch.Tensor] = {}
+
+    def on_train_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        trainer.should_stop = self.waited >= self.patience  # it was killed when it was done
+
+    def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        assert isinstance(lesson, Lesson)
+        score = lesson.scores.get("nll", lesson.scores.get("rmse", float("inf")))
+        if score < self.score:
+            self.score, self.epoch, self.waited = score, trainer.current_epoch + 1, 0
+            self.weights = {name: value.detach().clone() for name, value in lesson.ensemble.state_dict().items()}
+        else:
+            self.waited += 1
+        trainer.should_stop = self.waited >= self.patience
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"score": self.score, "epoch": self.epoch, "waited": self.waited, "weights": self.weights}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.score, self.epoch, self.waited, self.weights = (state[key] for key in ("score", "epoch", "waited", "weights"))

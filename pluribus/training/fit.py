@@ -1,0 +1,192 @@
+"""`pluribus.fit`: the training loop, on Lightning."""
+
+import contextlib
+import logging
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+from lightning.pytorch.strategies import DDPStrategy, Strategy
+from torch import Tensor
+from torch.utils.data import Dataset, default_collate
+
+from ..core.ensemble import Criterion, Ensemble
+from ..core.errors import FileError
+from ..core.modes import evaluating
+from ..data.batches import Batches, Given, Stored
+from ..data.dataset import Part
+from ..data.preparation import Preparation
+from .checkpoints import Best, Checkpoints, newest
+from .interrupts import Interrupts
+from .lesson import Diverged, Lesson
+from .progress import Bar
+from .settings import Settings
+from .storage import Storage, read
+
+VALIDATION_ROWS = 1024
+
+
+def fit(
+    ensemble: Ensemble,
+    train: Any,
+    validation: Any = None,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    settings: Settings | None = None,
+    preparation: Preparation | None = None,
+    augmentation: str = "none",
+    criterion: Criterion | None = None,
+    callbacks: Sequence[L.Callback] = (),
+    loggers: Sequence[Any] = (),
+    progress: bool = True,
+    **options: Any,
+) -> list[dict[str, float]]:
+    """Train the ensemble, in place; returns a row for every epoch: its loss and the validation scores.
+
+    `train` and `validation` are tensors (x, y), a Dataset, or a loader of such batches. Options are those of `Settings`:
+    epochs, batch_size, optimizer, lr, schedule, warmup, patience, precision, devices and so on. With a `folder`, checkpoints
+    are written there, and `resume=True` goes on from the last one, exactly as if nothing had happened.
+
+    >>> import torch, pluribus
+    >>> x = torch.randn(64, 4); y = (x[:, 0] > 0).long()
+    >>> ensemble = pluribus.ensemble(torch.nn.Linear(4, 2), pluribus.BatchEnsemble(members=2))
+    >>> history = fit(ensemble, (x, y), (x, y), epochs=2, lr=0.1, progress=False)
+    >>> [row["epoch"] for row in history], "validation_nll" in history[-1]
+    ([1, 2], True)
+    """
+    if not isinstance(ensemble, Ensemble):
+        raise TypeError(f"fit takes an ensemble, got {type(ensemble).__name__}: make one with pluribus.ensemble(net, spec)")
+    settings = settings.model_copy(update=checked(options)) if settings else Settings(**options)
+    preparation = preparation or Preparation()
+    batches, rows = as_batches(train, settings, preparation, augmentation)
+    judged = None if validation is None else as_batches(validation, settings, preparation)[0]
+    if settings.patience and judged is None:
+        raise ValueError("early stopping (patience) needs validation rows")
+
+    lesson = Lesson(ensemble, settings, batches, rows, judged, preparation, criterion)
+    interrupts, best = Interrupts(), Best(settings.patience) if settings.patience else None
+    hooks: list[L.Callback] = [*callbacks, *([best] if best else []), *([Bar()] if progress else [])]
+    checkpoint = None
+    if folder is not None:
+        place = Path(folder)
+        checkpoint = newest(place) if resume else None
+        if checkpoint is not None:
+            check_fits(checkpoint, ensemble)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"cannot make the folder {place}: {error.strerror}") from error
+        hooks.append(Checkpoints(place, settings, interrupts))
+
+    prepare(ensemble, batches)
+    if settings.compile:
+        ensemble.compile()
+    with quiet(), evaluating(ensemble), interrupts.listening() if folder is not None else contextlib.nullcontext():
+        ensemble.train()
+        trainer = trained_by(settings, hooks, list(loggers), folder is not None)
+        try:
+            trainer.fit(lesson, batches, judged, ckpt_path=checkpoint)
+        except Diverged as error:
+            kept = newest(Path(folder)) if folder is not None else None
+            good = f"the last good checkpoint is {kept}" if kept else "there is no checkpoint before it"
+            raise Diverged(f"{error}; {good}. A lower lr, warmup or clip may help") from None
+        if best and best.weights:
+            ensemble.load_state_dict(best.weights)
+    return lesson.history
+
+
+def trained_by(settings: Settings, hooks: list[L.Callback], loggers: list[Any], checkpoints: bool) -> L.Trainer:
+    """Lightning's trainer for these settings, without what we do ourselves."""
+    several = settings.devices * settings.nodes > 1 or "TORCHELASTIC_RUN_ID" in os.environ
+    return L.Trainer(
+        accelerator=settings.accelerator,
+        devices=settings.devices,
+        num_nodes=settings.nodes,
+        strategy=strategy(settings) if several else "auto",
+        plugins=[] if several else [Storage()],
+        precision=settings.precision,
+        max_epochs=settings.epochs,
+        gradient_clip_val=settings.clip,
+        callbacks=hooks,
+        logger=loggers or False,
+        enable_checkpointing=checkpoints,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        num_sanity_val_steps=0,
+        use_distributed_sampler=False,
+        inference_mode=False,
+    )
+
+
+def strategy(settings: Settings) -> Strategy:
+    if settings.strategy == "ddp":
+        return DDPStrategy(checkpoint_io=Storage())
+    from .sharding import Sharded
+
+    return Sharded(settings.devices * settings.nodes)
+
+
+def as_batches(
+    given: Any, settings: Settings, preparation: Preparation, augmentation: str | None = None
+) -> tuple[Batches, int]:
+    """Batches of whatever people have, and how many rows there are. Without an `augmentation`, to be judged by."""
+    train = augmentation is not None
+    size = settings.batch_size if train else VALIDATION_ROWS
+    if isinstance(given, Batches):
+        return given, settings.batch_size * len(given)
+    if isinstance(given, (tuple, list)) and len(given) == 2 and all(isinstance(part, Tensor) for part in given):
+        given = Part(*given)
+    elif isinstance(given, Dataset):
+        given = Part(*default_collate([given[index] for index in range(len(given))]))  # type: ignore[arg-type]
+    if isinstance(given, Part):
+        kind = augmentation or "none"
+        return Stored(given, size, preparation, seed=settings.seed, shuffled=train, augmentation=kind), len(given)
+    if not isinstance(given, Iterable):
+        raise TypeError(f"data must be tensors (x, y), a Dataset or a loader, got {type(given).__name__}")
+    dataset = getattr(given, "dataset", None)
+    batches = Given(given, settings.seed)
+    return batches, len(dataset) if dataset is not None else settings.batch_size * len(batches)
+
+
+def checked(options: dict[str, Any]) -> dict[str, Any]:
+    """The options, if they are settings and make sense."""
+    return {name: getattr(Settings(**options), name) for name in options}
+
+
+def check_fits(checkpoint: Path, ensemble: Ensemble) -> None:
+    """A checkpoint of another method or network is refused before anything is touched."""
+    state = read(checkpoint)
+    spec = state["pluribus"]["spec"]
+    if spec != ensemble.spec.to_json():
+        raise FileError(f"the checkpoint {checkpoint} is of {spec['method']}, with other options than {ensemble.spec}")
+    own = {f"ensemble.{name}": value.shape for name, value in ensemble.state_dict().items()}
+    if own != {name: value.shape for name, value in state["state_dict"].items()}:
+        raise FileError(f"the checkpoint {checkpoint} is of another network")
+
+
+def prepare(ensemble: Ensemble, batches: Batches) -> None:
+    """Find out where members part before the first step, so that no step draws more than the others."""
+    if ensemble.branch is None or ensemble.example is None:
+        ensemble.prepare(next(iter(batches)).x)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Lightning's advice is for those who write its loops."""
+    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module=r"lightning\..*")
+            warnings.filterwarnings("ignore", message=".*lr_scheduler.step.*")
+            warnings.filterwarnings("ignore", message=".*returned a view tensor.*")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)

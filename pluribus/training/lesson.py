@@ -1,0 +1,162 @@
+"""One training step and one validation, for whatever ensemble it is given. It knows no method."""
+
+import copy
+import functools
+from typing import Any
+
+import lightning as L
+import torch
+import torch.nn.functional as F
+from lightning.pytorch.utilities.types import STEP_OUTPUT
+from torch import Tensor
+
+from ..core.ensemble import Criterion, Ensemble
+from ..core.errors import PluribusError
+from ..core.predictive import Predictive
+from ..core.seeds import mixed
+from ..data.batches import Batch, Batches
+from ..data.preparation import Preparation
+from ..metrics.streaming import Tally
+from . import optimisers
+from .settings import Settings
+
+STEP, VALIDATION = 3, 4  # places of the seed; the data's are 1 and 2
+
+
+class Diverged(PluribusError):
+    """The loss is no longer a number."""
+
+
+class Lesson(L.LightningModule):
+    """What Lightning runs. `rows` are the training rows, `preparation` turns outputs into answers."""
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        settings: Settings,
+        train: Batches,
+        rows: int,
+        validation: Batches | None = None,
+        preparation: Preparation | None = None,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__()
+        self.ensemble = ensemble
+        self.settings, self.train_batches, self.validation_batches, self.rows = settings, train, validation, rows
+        self.preparation = preparation or Preparation()
+        self.own_criterion = criterion or smoothed(ensemble, settings.label_smoothing)
+        self.epoch_loss = [0.0, 0]  # the sum over the epoch's steps so far, and their number
+        self.last_loss = float("nan")
+        self.scores: dict[str, float] = {}
+        self.history: list[dict[str, float]] = []
+        self.tally: Tally | None = None
+        self.whole: tuple[Ensemble] | None = None
+
+    # --- training -------------------------------------------------------------------------------------------------
+
+    def setup(self, stage: str) -> None:
+        for batches in (self.train_batches, self.validation_batches):
+            if batches is not None:
+                batches.rank, batches.world = self.global_rank, self.trainer.world_size
+
+    def configure_model(self) -> None:
+        shard = getattr(self.trainer.strategy, "shard", None)
+        if shard is not None and self.whole is None:
+            self.whole = (self.ensemble,)  # in a tuple, so that it is not one of our modules
+            self.ensemble = shard(copy.deepcopy(self.ensemble))
+
+    def on_train_end(self) -> None:
+        if self.whole is not None:
+            from .sharding import whole
+
+            self.whole[0].load_state_dict(whole(self.ensemble))
+
+    def on_train_epoch_start(self) -> None:
+        self.train_batches.epoch = self.current_epoch
+
+    def training_step(self, batch: Batch, batch_idx: int) -> STEP_OUTPUT:
+        x, y, weight = batch
+        step, epoch = self.global_step, len(self.train_batches)
+        torch.manual_seed(mixed(self.settings.seed, STEP, step, self.global_rank))
+        views, targets = self.ensemble.deal(x, y)
+        temper = optimisers.penalty_at(step, epoch, self.settings)
+        loss = self.ensemble.objective(self.ensemble(views), targets, self.own_criterion, self.rows, temper)
+        self.note(loss, weight)
+        return loss * weight if weight != 1.0 else loss
+
+    def note(self, loss: Tensor, weight: float) -> None:
+        value = loss.item()
+        if value - value != 0.0:  # NaN or infinite
+            raise Diverged(f"the loss became {value} at step {self.global_step} (epoch {self.current_epoch + 1})")
+        self.last_loss = value
+        self.epoch_loss[0] += value * weight
+        self.epoch_loss[1] += 1
+
+    def configure_optimizers(self) -> Any:
+        optimizer = optimisers.optimiser(self.ensemble.param_groups(), self.settings)
+        epoch = len(self.train_batches)
+        share = functools.partial(optimisers.rate_at, steps=epoch * self.settings.epochs, epoch=epoch, settings=self.settings)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    # --- validation -----------------------------------------------------------------------------------------------
+
+    def on_validation_epoch_start(self) -> None:
+        self.tally = Tally(self.ensemble.task, self.device)
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        assert self.tally is not None
+        torch.manual_seed(mixed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
+        x, y, _ = batch
+        outputs = self.ensemble(x)
+        if self.ensemble.task == "regression":
+            outputs, y = self.preparation.answers(outputs), self.preparation.answers(y)
+        self.tally.add(Predictive(outputs, self.ensemble.task), y)
+
+    def on_validation_epoch_end(self) -> None:
+        assert self.tally is not None
+        if self.trainer.world_size > 1:
+            self.tally.sums = self.summed(self.tally.sums)
+        self.scores = self.tally.scores()
+        self.log_dict(
+            {f"validation_{name}": value for name, value in self.scores.items()}, rank_zero_only=False, sync_dist=False
+        )
+
+    def on_train_epoch_end(self) -> None:
+        total = torch.tensor(self.epoch_loss, dtype=torch.double, device=self.device)
+        if self.trainer.world_size > 1:
+            total = self.summed(total)
+        row = {"epoch": self.current_epoch + 1, "step": self.global_step, "loss": (total[0] / total[1]).item()}
+        row |= {f"validation_{name}": value for name, value in self.scores.items()}
+        self.history.append(row)
+        self.epoch_loss = [0.0, 0]
+
+    def summed(self, values: Tensor) -> Tensor:
+        """Over all processes."""
+        return self.trainer.strategy.reduce(values.clone(), reduce_op="sum")
+
+    # --- what a checkpoint remembers ------------------------------------------------------------------------------
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        total = torch.tensor(self.epoch_loss, dtype=torch.double, device=self.device)
+        if self.trainer.world_size > 1:  # one file for all processes: each will take up an equal part
+            total = self.summed(total) / self.trainer.world_size
+        checkpoint["pluribus"] = {
+            "epoch_loss": total.tolist(),
+            "history": self.history,
+            "scores": self.scores,
+            "spec": self.ensemble.spec.to_json(),
+        }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        kept = checkpoint["pluribus"]
+        self.epoch_loss, self.history, self.scores = list(kept["epoch_loss"]), list(kept["history"]), dict(kept["scores"])
+        epoch, done = divmod(checkpoint["global_step"], len(self.train_batches))
+        self.train_batches.epoch, self.train_batches.start = epoch, done
+
+
+def smoothed(ensemble: Ensemble, share: float) -> Criterion | None:
+    """Cross-entropy against targets of which `share` is spread over all classes."""
+    if share == 0 or ensemble.task == "regression":
+        return None
+    return lambda output, target: F.cross_entropy(output, target, label_smoothing=share)

@@ -1,0 +1,90 @@
+"""What a person sees while training: one bar with the loss, the validation scores and the time left."""
+
+import sys
+import time
+from typing import Any
+
+import lightning as L
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from .lesson import Lesson
+
+NAMES = {"accuracy": "acc", "nll": "NLL", "ece": "ECE", "rmse": "RMSE"}
+
+
+def shown(scores: dict[str, float], names: dict[str, str] = NAMES) -> str:
+    """
+    >>> shown({"accuracy": 0.9876, "nll": 0.0512, "ece": 0.004})
+    'acc 98.76%  NLL 0.051  ECE 0.4%'
+    """
+    forms = {"accuracy": lambda v: f"{100 * v:.2f}%", "ece": lambda v: f"{100 * v:.1f}%"}
+    parts = [f"{names.get(name, name)} {forms.get(name, lambda v: f'{v:.3f}')(value)}" for name, value in scores.items()]
+    return "  ".join(parts)
+
+
+class Bar(L.Callback):
+    """On a terminal a bar, ten times a second at most; elsewhere a line an epoch."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
+        self.progress: Progress | None = None
+        self.task = TaskID(0)
+        self.drawn = self.began = 0.0
+
+    def on_train_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        assert isinstance(lesson, Lesson)
+        self.began = time.monotonic()
+        if not trainer.is_global_zero or not self.console.is_terminal:
+            return
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(None),
+            TextColumn("{task.fields[scores]}"),
+            TimeRemainingColumn(),
+        )
+        self.progress = Progress(*columns, console=self.console, expand=True)
+        self.progress.start()
+        steps = lesson.settings.epochs * len(lesson.train_batches)
+        self.task = self.progress.add_task("", total=steps, completed=trainer.global_step, scores="")
+        self.draw(trainer, lesson)
+
+    def on_train_batch_end(self, trainer: L.Trainer, lesson: L.LightningModule, *_: Any) -> None:
+        if self.progress is not None and time.monotonic() - self.drawn > 0.1:
+            self.draw(trainer, lesson)
+
+    def draw(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        assert isinstance(lesson, Lesson)
+        assert self.progress is not None
+        epochs = lesson.settings.epochs
+        epoch = min(trainer.current_epoch + 1, epochs)
+        scores = f"loss {lesson.last_loss:.3f}  " if lesson.last_loss == lesson.last_loss else ""
+        self.progress.update(
+            self.task,
+            completed=trainer.global_step,
+            description=f"epoch {epoch}/{epochs}",
+            scores=scores + shown(lesson.scores),
+        )
+        self.drawn = time.monotonic()
+
+    def on_validation_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        if self.progress is not None:
+            self.draw(trainer, lesson)
+
+    def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        assert isinstance(lesson, Lesson)
+        if self.progress is None and trainer.is_global_zero:
+            total, count = lesson.epoch_loss
+            line = f"epoch {trainer.current_epoch + 1}/{lesson.settings.epochs}  loss {total / max(count, 1):.3f}  "
+            print(f"{line}{shown(lesson.scores)}  {time.monotonic() - self.began:.0f} s", file=sys.stderr, flush=True)
+
+    def on_train_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        self.close()
+
+    def on_exception(self, trainer: L.Trainer, lesson: L.LightningModule, exception: BaseException) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.progress is not None:
+            self.progress.stop()
+            self.progress = None
