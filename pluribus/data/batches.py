@@ -30,7 +30,7 @@ class Batch(NamedTuple):
 
 
 class Batches:
-    """The batches of an epoch. Set `epoch` and `start` (the batch to begin with) before iterating; iterating resets `start`."""
+    """The batches of an epoch. Set `epoch` and `start` (the batch to begin with) before the first one is taken."""
 
     epoch = 0
     start = 0
@@ -38,8 +38,8 @@ class Batches:
     world = 1
 
     def __iter__(self) -> Iterator[Batch]:
-        start, self.start = self.start, 0
-        return self.batches(start)
+        start, self.start = self.start, 0  # only now: Lightning makes iterators that it never uses
+        yield from self.batches(start)
 
     def __len__(self) -> int:
         raise NotImplementedError

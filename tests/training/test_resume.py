@@ -1,0 +1,154 @@
+"""A killed run goes on exactly: the same weights, bit for bit, as if nothing had happened."""
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from pluribus.core import files
+from pluribus.core.errors import FileError
+from pluribus.runs.config import configured
+from pluribus.runs.train import train
+from pluribus.training.checkpoints import found, newest
+from pluribus.training.storage import dump, read
+
+COMMON = {"data": "digits", "rows": 330, "epochs": 3, "batch_size": 16, "checkpoint_every": "2"}
+RUNS = {
+    "single": COMMON | {"method": "single", "model": "small-cnn", "optimizer": "sgd", "warmup": 1, "clip": 1.0},
+    "mimo": COMMON | {"method": "mimo", "model": "resnet:depth=8", "augment": "crop-flip", "label_smoothing": 0.1},
+    "variance": COMMON | {"method": "variance:samples=4", "model": "small-cnn", "patience": 2},
+}
+
+
+def work(options: dict, folder: Path, fatal_write: int | None) -> None:
+    """In a process of its own; with `fatal_write` it dies in the middle of writing that checkpoint."""
+    os.setpgid(0, 0)
+    if fatal_write is not None:
+        fsync, count = os.fsync, [0]
+
+        def die(handle: int) -> None:
+            count[0] += 1
+            if count[0] == fatal_write:
+                os.ftruncate(handle, os.fstat(handle).st_size // 2)
+                os.kill(os.getpid(), signal.SIGKILL)
+            fsync(handle)
+
+        files.os = type("Os", (), vars(os) | {"fsync": staticmethod(die)})  # type: ignore[assignment]
+    train(configured(options), folder, resume=True, progress=False)
+
+
+def killed(options: dict, folder: Path, chance: random.Random) -> bool:
+    """Start or go on, and kill it soon after it has written something new; whether it was killed before it was done."""
+    before = found(folder / "checkpoints")
+    in_writing = chance.randint(1, 4) if chance.random() < 0.4 else None
+    process = multiprocessing.get_context("fork").Process(target=work, args=(options, folder, in_writing))
+    process.start()
+    while process.is_alive() and found(folder / "checkpoints")[:1] == before[:1]:
+        time.sleep(0.001)
+    if in_writing is None:
+        process.join(chance.uniform(0, 0.05))
+        process.kill()
+    process.join()
+    return process.exitcode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_ten_kills_at_random_moments_change_nothing(name, tmp_path):
+    options = RUNS[name]
+    whole = train(configured(options), tmp_path / "whole", progress=False)
+    chance, kills = random.Random(name), 0
+    while kills < 10:
+        assert killed(options, tmp_path / "killed", chance), f"it was done after {kills} kills: make it longer"
+        kills += 1
+    again = train(configured(options), tmp_path / "killed", resume=True, progress=False)
+    assert again["scores"] == whole["scores"]
+    for file in ("weights.safetensors", "metrics.csv", "config.yaml"):
+        assert (tmp_path / "killed" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
+    assert not list((tmp_path / "killed" / "checkpoints").glob(".*")), "half a file was left behind"
+
+
+def stopped(folder: Path) -> dict:
+    """A run that was killed in its second epoch, with two checkpoints."""
+    options = RUNS["single"]
+    with pytest.raises(RuntimeError, match="enough"):
+        train(configured(options), folder, progress=False, callbacks=[StopAt(27)])
+    assert [path.name for path in found(folder / "checkpoints")] == ["step-00000026.safetensors", "step-00000024.safetensors"]
+    return options
+
+
+class StopAt:
+    def __new__(cls, step: int):
+        import lightning as L
+
+        class Stop(L.Callback):
+            def on_train_batch_start(self, trainer, *_):
+                if trainer.global_step == step:
+                    raise RuntimeError("enough")
+
+        return Stop()
+
+
+@pytest.mark.parametrize("damage", ["cut", "a flipped bit", "emptied"])
+def test_a_damaged_last_checkpoint_falls_back_to_the_one_before_with_a_warning(damage, tmp_path):
+    options = stopped(tmp_path / "run")
+    last, before = found(tmp_path / "run" / "checkpoints")
+    content = bytearray(last.read_bytes())
+    if damage == "a flipped bit":
+        content[-100] ^= 1
+    last.write_bytes({"cut": content[: len(content) // 2], "emptied": b""}.get(damage, content))
+    with pytest.warns(UserWarning, match="damaged.*going back to the one before"):
+        assert newest(tmp_path / "run" / "checkpoints") == before
+    with pytest.warns(UserWarning, match="damaged"):
+        train(configured(options), tmp_path / "run", resume=True, progress=False)
+    train(configured(options), tmp_path / "whole", progress=False)
+    assert (tmp_path / "run/weights.safetensors").read_bytes() == (tmp_path / "whole/weights.safetensors").read_bytes()
+
+
+def test_with_every_checkpoint_damaged_the_run_begins_anew(tmp_path):
+    options = stopped(tmp_path / "run")
+    for path in found(tmp_path / "run" / "checkpoints"):
+        path.write_bytes(b"nothing")
+    with pytest.warns(UserWarning, match="damaged"):
+        result = train(configured(options), tmp_path / "run", resume=True, progress=False)
+    assert result["epochs"] == 3
+
+
+def test_a_checkpoint_of_another_method_is_refused_and_left_alone(tmp_path):
+    stopped(tmp_path / "run")
+    kept = {path: path.read_bytes() for path in found(tmp_path / "run" / "checkpoints")}
+    with pytest.raises(FileError, match="is of single"):
+        train(configured(RUNS["single"] | {"method": "inner"}), tmp_path / "run", resume=True, progress=False)
+    assert {path: path.read_bytes() for path in kept} == kept
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path):
+    options = RUNS["single"] | {"epochs": 1, "warmup": 0}
+    first = train(configured(options), tmp_path / "run", progress=False)
+    written = (tmp_path / "run/weights.safetensors").stat().st_mtime_ns
+    assert train(configured(options), tmp_path / "run", resume=True, progress=False) == first
+    assert (tmp_path / "run/weights.safetensors").stat().st_mtime_ns == written
+
+
+def test_checkpoints_hold_every_kind_of_value(tmp_path):
+    state = {
+        "tensors": [torch.arange(3), torch.tensor(1.5, dtype=torch.double), torch.empty(0), torch.randn(2, 2).bfloat16()],
+        "numbers": {0: 1, 1: 0.1, "inf": float("inf"), "none": None, "yes": True},
+        "nested": ((1, 2), [3, {"a": ()}]),
+    }
+    (tmp_path / "step-00000001.safetensors").write_bytes(dump(state))
+    back = read(tmp_path / "step-00000001.safetensors")
+    assert back["numbers"] == state["numbers"]
+    assert back["nested"] == state["nested"]
+    for ours, theirs in zip(back["tensors"], state["tensors"], strict=True):
+        assert ours.dtype == theirs.dtype
+        assert torch.equal(ours, theirs)
+
+
+def test_what_is_not_plain_is_not_written():
+    with pytest.raises(TypeError, match="got object"):
+        dump({"thing": object()})
