@@ -1,5 +1,6 @@
 """`pluribus`: the commands, and what a person is told when something is wrong."""
 
+import errno
 import os
 import sys
 import warnings
@@ -46,22 +47,38 @@ def main() -> None:
     if not os.environ.get("COLUMNS") and not sys.stdout.isatty():
         os.environ["COLUMNS"] = "100"  # help and tables in a pipe or a log
     try:
-        app()
-    except PluribusError as error:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # a full disk is said here, not by the interpreter when nobody listens any more
+    except (PluribusError, ImportError) as error:
         fail(str(error))
-    except ImportError as error:
-        fail(str(error))
+    except BrokenPipeError:  # whoever read has seen enough
+        unheard()
+        raise SystemExit(1) from None
     except OSError as error:
-        fail(f"{error.filename}: {error.strerror}" if error.filename else f"{error.strerror or error}")
+        said = str(error.strerror or error)
+        if error.errno == errno.ENOSPC and not error.filename:
+            said = f"cannot write to standard output: {said}"
+        fail(f"{error.filename}: {said}" if error.filename else said)
     except KeyboardInterrupt:
         fail("stopped", 130)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
-    if os.environ.get("PLURIBUS_DEBUG"):
+    if os.environ.get("PLURIBUS_DEBUG") and sys.exc_info()[0] is not None:
         raise
     print(f"pluribus: {' '.join(message.split())}", file=sys.stderr)
+    unheard()
     raise SystemExit(code)
+
+
+def unheard() -> None:
+    """What standard output does not take goes nowhere: else the interpreter tries again at the end, and complains."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _sentence(message: Any, *_: Any, **__: Any) -> None:

@@ -83,7 +83,8 @@ def get(name: Name, data_dir: Folder = None) -> None:
 
     folder = folder_of(data_dir)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         tasks = {}
 
         def report(what: str, done: int, total: int | None) -> None:

@@ -35,7 +35,8 @@ def evaluate(
 
     if split not in ("train", "validation", "test"):
         raise ConfigError(unknown("split", split, ("train", "validation", "test")))
-    with Progress(console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("judging", total=None)
 
         def report(rows: int, total: int | None) -> None:

@@ -45,14 +45,17 @@ def train(
     from ..runs import config as configs
     from ..runs import folder as folders
     from ..runs.choice import several
+    from ..runs.grid import check_workers
     from ..runs.train import leader
     from ..runs.train import train as start
     from ..training.interrupts import Interrupted
     from .show import result
 
     said = given(options)
+    check_workers(workers)
     if resume is not None:
-        if config is not None or members is not None or seeds is not None or set(said) - {"data_dir", "devices"}:
+        told = (config, out, members, seeds)
+        if any(value is not None for value in told) or set(said) - {"data_dir", "devices"}:
             raise FileError("--resume goes on with the run as it was configured: leave the other settings out")
         if (resume / "grid.yaml").is_file():
             grid_again(resume, workers)
@@ -62,7 +65,8 @@ def train(
         path = run.path
     else:
         wanted = (configs.read(config) if config else {}) | said
-        methods = several(wanted["method"]) if isinstance(wanted.get("method"), str) else [wanted.get("method")]
+        method = wanted.get("method")
+        methods: list[Any] = several(method) or [method] if isinstance(method, str) else [method]
         if members is not None:
             methods = [counted(method, members) for method in methods]
         if len(methods) > 1 or seeds is not None:
@@ -101,20 +105,19 @@ def agreed(out: Path | None, runs: Path, config: Any) -> Path:
     return path
 
 
-def counted(method: Any, members: str) -> str:
+def counted(method: Any, members: str) -> dict[str, Any]:
     """The method with so many members, copies or samples, whichever it counts."""
     from ..core.spec import Spec
-    from ..runs.choice import parse
-    from ..runs.config import ConfigError, spec
+    from ..runs.config import ConfigError, chosen, spec
 
-    choice = parse(method) if isinstance(method, str) else dict(method or {"name": "single"})
+    choice = chosen(method)
     spec(choice)  # an unknown name is said by its own sentence
     kind = Spec.registry[choice["name"].replace("_", "-")]
     for option in ("members", "copies", "samples"):
         if option in kind.__dataclass_fields__:
-            if not members.isdigit():
+            if not members.isdecimal():
                 raise ConfigError(f"--members must be a whole number, got {members!r}")
-            return choice | {option: int(members)}  # type: ignore[return-value]
+            return choice | {option: int(members)}
     raise ConfigError(f"{choice['name']} has no members to count: leave --members out")
 
 

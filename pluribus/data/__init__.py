@@ -38,7 +38,10 @@ def load(name: str, folder: str | os.PathLike[str] | None = None, **options: Any
 
 def folder_of(folder: str | os.PathLike[str] | None = None) -> Path:
     """Where data lie: the folder given, else the one in PLURIBUS_DATA, else ~/.cache/pluribus/data."""
-    return Path(folder or os.environ.get("PLURIBUS_DATA") or Path("~/.cache/pluribus/data")).expanduser()
+    place = Path(folder or os.environ.get("PLURIBUS_DATA") or Path("~/.cache/pluribus/data")).expanduser()
+    if place.is_file():
+        raise DataError(f"{place} is a file: name a folder for the data with --data-dir or PLURIBUS_DATA")
+    return place
 
 
 def _by_path(name: str) -> tuple[Callable[..., Data], Mapping[str, str]]:

@@ -67,7 +67,8 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError, TypeError) as error:
-        raise DataError(f"{path} is no archive of plain arrays, as numpy.savez writes it: {error}") from error
+        hint = "; it holds Python objects, which are never opened, as they could run anything" if "Object" in str(error) else ""
+        raise DataError(f"{path} is no archive of plain arrays, as numpy.savez writes it{hint}") from error
     for names in (("x", "y"), ("x_train", "y_train", "x_test", "y_test")):
         if all(name in arrays for name in names):
             return arrays

@@ -4,7 +4,6 @@ The batch size is that of all processes together: each takes its share of the ro
 two processes takes the same steps.
 """
 
-import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -97,7 +96,7 @@ class Stored(Batches):
 class Given(Batches):
     """Batches of somebody's own loader, a DataLoader say: any iterable of (x, y) that begins anew every time.
 
-    Whatever it draws from torch's generator it draws after a seed for the epoch, so that it repeats.
+    Whatever it draws from torch's generator for a batch it draws after that batch's own seed, so that it repeats.
     """
 
     def __init__(self, loader: Iterable[Any], seed: int = 0) -> None:
@@ -113,10 +112,18 @@ class Given(Batches):
         return self.count
 
     def batches(self, start: int) -> Iterator[Batch]:
-        with torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]):  # a DataLoader draws its workers' seeds at once
             torch.manual_seed(mixed(self.seed, ORDER, self.epoch))
             iterator = iter(self.loader)
-        for x, y in itertools.islice(iterator, start, None):
+        for number in range(self.count):
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(mixed(self.seed, ORDER, self.epoch, number))
+                try:
+                    x, y = next(iterator)
+                except StopIteration:
+                    return
+            if number < start:
+                continue
             rows = len(y)
             if self.world > 1:
                 x = trees.apply(lambda leaf: leaf[self.rank :: self.world], x)

@@ -78,6 +78,22 @@ class Columns(Preparation):
         """The same for test rows set aside from the table: a number missing here alone becomes the training mean."""
         return self._encode(frame, fill=True)
 
+    def targets(self, frame: Frame) -> Tensor:
+        """The answers in a table like that of training, `[N]`: places among the classes, or real numbers."""
+        if self.answer not in frame.columns:
+            raise DataError(f"the table must have the target {self.answer!r}, got {_listed(frame.columns)}")
+        series = frame[self.answer]
+        if series.isna().any():
+            raise DataError(f"the target {self.answer!r} is missing in {int(series.isna().sum())} rows: leave these rows out")
+        if not self.classes:
+            return torch.from_numpy(numbers(self.answer, series)).float()
+        place = {text: index for index, text in enumerate(self.classes)}
+        labels = [str(text) for text in texts(series)]
+        strange = next((text for text in labels if text not in place), None)
+        if strange is not None:
+            raise DataError(f"the target {self.answer!r} must be one of {_listed(self.classes)}, got {strange!r}")
+        return torch.tensor([place[text] for text in labels])
+
     def _encode(self, frame: Frame, fill: bool) -> Tensor:
         absent = [column.name for column in self.columns if column.name not in frame.columns]
         if absent:

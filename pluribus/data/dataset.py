@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..core.errors import DataError
 from ..core.predictive import Task
+from ..core.seeds import mixed
 from .preparation import Pixels, Preparation
 
 
@@ -83,14 +84,17 @@ class Data:
             kept.append(group[count:])
         rows, others = torch.cat(kept).sort().values, torch.cat(aside).sort().values
         if not len(rows) or not len(others):
-            raise DataError(f"{self.name} has {len(self.train)} training rows: too few to set {share:g} of them aside")
+            raise DataError(
+                f"{self.name} has {len(self.train)} training rows: too few to set {share:g} of them aside, "
+                "as rows to judge by while training: use more, or set validation to 0"
+            )
         return self.train.rows(rows), self.train.rows(others)
 
     def limited(self, rows: int | None, seed: int = 0) -> "Data":
         """At most so many training rows, drawn with the seed."""
         if rows is None or rows >= len(self.train):
             return self
-        index = torch.randperm(len(self.train), generator=torch.Generator().manual_seed(seed))[:rows]
+        index = torch.randperm(len(self.train), generator=torch.Generator().manual_seed(mixed(seed)))[:rows]
         return replace(self, train=self.train.rows(index.sort().values))
 
 

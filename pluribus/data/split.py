@@ -23,6 +23,8 @@ def aside(count: int, rows: int, seed: int, labels: Tensor | None = None) -> tup
     >>> len(keep), test // 3
     (4, tensor([0, 1]))
     """
+    if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise DataError(f"seed must be a whole number from 0 up to but not including 2**32, got {seed!r}")
     # NumPy promises never to change this generator's numbers.
     order = np.random.RandomState(seed).permutation(rows)
     groups = np.zeros(rows, np.int64) if labels is None else labels.numpy()

@@ -1,5 +1,6 @@
 """Tables: CSV, TSV and Parquet files. One column is the target, the others become numbers as `columns` says."""
 
+import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -181,8 +182,11 @@ def read_table(path: Path, header: bool | None = None) -> Frame:
     except (ValueError, OSError, EOFError, zlib.error) as error:  # pandas' and pyarrow's are ValueErrors, too
         if isinstance(error, DataError):
             raise
-        hint = "; save it as UTF-8" if isinstance(error, UnicodeDecodeError) else ""
-        raise DataError(f"{path} cannot be read: {str(error).strip()}{hint}") from error
+        if isinstance(error, UnicodeDecodeError):
+            raise DataError(f"{path} cannot be read: it is no text in UTF-8; save it as UTF-8") from error
+        ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+        reason = "{} cells are expected in line {}, but it has {}".format(*ragged.groups()) if ragged else error
+        raise DataError(f"{path} cannot be read: {str(reason).strip()}") from error
     if not len(frame):
         raise DataError(f"{path} holds no rows")
     return frame

@@ -1,5 +1,6 @@
 """Networks by name, fitted to the data: `build("resnet20", shape=(3, 32, 32), outputs=10)`, or somebody's own factory."""
 
+import difflib
 import importlib
 import inspect
 import sys
@@ -80,16 +81,22 @@ def build(name: str, shape: tuple[int, ...], outputs: int, **options: Any) -> nn
     else:
         known = MODELS.get(name) or MODELS.get(name.replace("_", "-"))
         if known is None:
-            raise ModelError(unknown("model", name, MODELS) + "; one of your own is package.module:factory")
+            said = unknown("model", name, MODELS)
+            raise ModelError(said if said.endswith("?") else f"{said}; or one of your own, package.module:factory")
         factory = known.factory
     if known and known.images and len(shape) != 3:
         raise ModelError(f"{name} takes images, and the data has rows of {shape[0]} numbers: choose mlp, or your own network")
-    takes = inspect.signature(factory).parameters
+    try:
+        takes = inspect.signature(factory).parameters
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{name} must be a Python function or class that returns an nn.Module") from error
     anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
     for option in options:
-        if option not in takes and not anything:
+        if option not in (known.options if known else takes) and not anything:
             has = ", ".join(known.options if known else [n for n in takes if n not in FITTED]) or "none"
             raise ModelError(f"{name} has no option {option!r}; it has: {has}")
+    for option, value in options.items() if known else ():
+        check_value(name, option, value, takes[option].default)
     arguments = {key: value for key, value in fitted(shape, outputs).items() if key in takes} | options
     try:
         net = factory(**arguments)
@@ -100,6 +107,24 @@ def build(name: str, shape: tuple[int, ...], outputs: int, **options: Any) -> nn
     if not isinstance(net, nn.Module):
         raise ModelError(f"{name} must return an nn.Module, got {type(net).__name__}")
     return net
+
+
+def check_value(name: str, option: str, value: Any, default: Any) -> None:
+    """An option of one of our networks must be like its default; torch would say it less plainly."""
+
+    def count(number: Any) -> bool:
+        return isinstance(number, int) and not isinstance(number, bool) and number > 0
+
+    if isinstance(default, bool):
+        fits, what = isinstance(value, bool), "true or false"
+    elif isinstance(default, int):
+        fits, what = count(value), "a whole number of at least 1"
+    elif isinstance(default, tuple):
+        fits, what = isinstance(value, tuple) and all(map(count, value)), f"a list of whole numbers, as in {list(default)}"
+    else:
+        return
+    if not fits:
+        raise ModelError(f"{option} of {name} must be {what}, got {value!r}")
 
 
 def fitted(shape: tuple[int, ...], outputs: int) -> dict[str, Any]:
@@ -114,14 +139,19 @@ def fitted(shape: tuple[int, ...], outputs: int) -> dict[str, Any]:
 def imported(name: str) -> Callable[..., nn.Module]:
     """`package.module:factory`, looked for in the working folder, too."""
     module, _, attribute = name.partition(":")
+    if not module or not attribute:
+        raise ModelError(f"a network of your own is written package.module:factory, got {name!r}")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        found = getattr(importlib.import_module(module), attribute)
-    except AttributeError as error:
-        raise ModelError(f"the module {module} has no {attribute!r}") from error
-    except Exception as error:
-        raise ModelError(f"cannot import {module!r} for the network {name}: {error}") from error
+        content = importlib.import_module(module)
+    except (Exception, SystemExit) as error:  # a script may end itself when it is imported
+        raise ModelError(f"cannot import {module!r} for the network {name}: {type(error).__name__}: {error}") from error
+    if not hasattr(content, attribute):
+        near = difflib.get_close_matches(attribute, dir(content), n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "name a function or class in it that returns the network"
+        raise ModelError(f"the module {module} has no {attribute!r}: {hint}")
+    found = getattr(content, attribute)
     if not callable(found):
         raise ModelError(f"{name} must be something to call, got {type(found).__name__}")
     return found

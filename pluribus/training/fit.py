@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
+import torch
 from lightning.pytorch.strategies import DDPStrategy, Strategy
 from torch import Tensor
 from torch.utils.data import Dataset, default_collate
@@ -16,6 +17,7 @@ from torch.utils.data import Dataset, default_collate
 from ..core.ensemble import Criterion, Ensemble
 from ..core.errors import FileError
 from ..core.modes import evaluating
+from ..core.spec import Spec
 from ..data.batches import Batches, Given, Stored
 from ..data.dataset import Part
 from ..data.preparation import Preparation
@@ -76,10 +78,8 @@ def fit(
         checkpoint = newest(place) if resume else None
         if checkpoint is not None:
             check_fits(checkpoint, ensemble)
-        try:
-            place.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(f"cannot make the folder {place}: {error.strerror}") from error
+        if leader():
+            make(place)
         hooks.append(Checkpoints(place, settings, interrupts))
 
     prepare(ensemble, batches)
@@ -97,6 +97,20 @@ def fit(
         if best and best.weights:
             ensemble.load_state_dict(best.weights)
     return lesson.history
+
+
+def leader() -> bool:
+    """Whether this process is the first of all. Before they meet, the environment says so."""
+    if torch.distributed.is_initialized():
+        return torch.distributed.get_rank() == 0
+    return all(int(os.environ.get(name, 0)) == 0 for name in ("RANK", "LOCAL_RANK", "NODE_RANK"))
+
+
+def make(place: Path) -> None:
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the folder {place}: {error.strerror}") from error
 
 
 def trained_by(settings: Settings, hooks: list[L.Callback], loggers: list[Any], checkpoints: bool) -> L.Trainer:
@@ -162,10 +176,11 @@ def check_fits(checkpoint: Path, ensemble: Ensemble) -> None:
     state = read(checkpoint)
     spec = state["pluribus"]["spec"]
     if spec != ensemble.spec.to_json():
-        raise FileError(f"the checkpoint {checkpoint} is of {spec['method']}, with other options than {ensemble.spec}")
+        was, now = Spec.from_json(spec), ensemble.spec
+        raise FileError(f"the checkpoint {checkpoint} is of {was}, not of {now}: go on as it began, or begin in another folder")
     own = {f"ensemble.{name}": value.shape for name, value in ensemble.state_dict().items()}
     if own != {name: value.shape for name, value in state["state_dict"].items()}:
-        raise FileError(f"the checkpoint {checkpoint} is of another network")
+        raise FileError(f"the checkpoint {checkpoint} is of another network: go on with that, or begin in another folder")
 
 
 def prepare(ensemble: Ensemble, batches: Batches) -> None:

@@ -50,8 +50,10 @@ def work(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def pluribus(work, capfd):
-    """`pluribus("train --epochs 1")` in the working folder, in this process."""
+def pluribus(work, capfd, monkeypatch):
+    """`pluribus("train --epochs 1")` in the working folder, in this process, which starts no others."""
+    launcher = "lightning.pytorch.strategies.launchers.subprocess_script._SubprocessScriptLauncher"
+    monkeypatch.setattr(f"{launcher}._call_children_scripts", lambda _: pytest.fail("it started processes"))
 
     def call(line):
         capfd.readouterr()

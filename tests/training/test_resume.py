@@ -121,7 +121,7 @@ def test_with_every_checkpoint_damaged_the_run_begins_anew(tmp_path):
 def test_a_checkpoint_of_another_method_is_refused_and_left_alone(tmp_path):
     stopped(tmp_path / "run")
     kept = {path: path.read_bytes() for path in found(tmp_path / "run" / "checkpoints")}
-    with pytest.raises(FileError, match="is of single"):
+    with pytest.raises(FileError, match=r"is of Single\(\), not of Inner\(\)"):
         train(configured(RUNS["single"] | {"method": "inner"}), tmp_path / "run", resume=True, progress=False)
     assert {path: path.read_bytes() for path in kept} == kept
 

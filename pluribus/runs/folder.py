@@ -1,0 +1,123 @@
+"""A run's folder: what everything else reads.
+
+config.yaml          what was asked for: `pluribus train --config` runs it again
+about.json           versions and machine
+data.json            how rows become inputs, and what the classes are called
+metrics.csv          a row an epoch
+checkpoints/         to go on from
+weights.safetensors  the trained ensemble (and weights.json, for people)
+result.json          the test scores; its presence says that the run is finished
+"""
+
+import csv
+import io
+import json
+import os
+import platform
+import time
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..core.errors import FileError
+from ..core.files import write
+
+PACKAGES = ("pluribus", "torch", "lightning", "numpy", "safetensors", "pydantic")
+
+
+@dataclass(frozen=True)
+class Run:
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "weights.safetensors"
+
+    @property
+    def finished(self) -> bool:
+        return (self.path / "result.json").is_file()
+
+    def make(self) -> None:
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"cannot make the folder {self.path}: {error.strerror}; name another with --out") from error
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        write(self.path / name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        if not path.is_file():
+            raise FileError(f"{self.path} is no finished run: it has no {name}")
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise FileError(f"{path} is damaged, it is no JSON: take it from a copy of the run, or train again") from error
+        if not isinstance(content, dict):
+            raise FileError(f"{path} is damaged, it must hold an object: take it from a copy of the run, or train again")
+        return content
+
+    def write_metrics(self, rows: list[dict[str, float]]) -> None:
+        if not rows:
+            return
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        text = io.StringIO()
+        table = csv.DictWriter(text, names)
+        table.writeheader()
+        table.writerows(rows)
+        write(self.path / "metrics.csv", text.getvalue())
+
+
+def opened(path: str | os.PathLike[str]) -> Run:
+    """The run in a folder, if it is one."""
+    run = Run(Path(path))
+    if not run.path.exists():
+        raise FileError(f"there is no run {run.path}")
+    if not run.path.is_dir():
+        raise FileError(f"{run.path} is a file: name the folder of a run")
+    if not run.config.is_file():
+        raise FileError(f"{run.path} is no run: it has no config.yaml")
+    return run
+
+
+def fresh(parent: Path, title: str) -> Path:
+    """A name that is not taken: the title and the time."""
+    safe = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in title)
+    stem = f"{safe}-{time.strftime('%Y%m%d-%H%M%S')}"
+    path, number = parent / stem, 1
+    while path.exists():
+        number += 1
+        path = parent / f"{stem}-{number}"
+    return path
+
+
+def machine() -> dict[str, Any]:
+    """Versions and hardware, for whoever reads the numbers later; nothing that tells whose machine it was."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "versions": {"python": platform.python_version()} | versions,
+        "machine": {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+        },
+    }

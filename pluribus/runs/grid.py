@@ -1,0 +1,251 @@
+"""Several runs that do not need one another: methods × seeds, through joblib, here or on a cluster.
+
+Each run has its own folder and its own checkpoints. So a worker that dies loses nothing but time: what is finished is never
+done again, what is not goes on from where it was, on whichever worker is left.
+"""
+
+import csv
+import importlib.util
+import io
+import os
+import socket
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ..core.errors import FileError, PluribusError
+from ..core.files import write
+from .choice import written
+from .config import ConfigError, chosen, configured, read
+from .folder import Run
+
+ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of the grid."""
+
+    name: str
+    options: dict[str, Any]
+
+    @property
+    def method(self) -> str:
+        return written(self.options["method"])
+
+    @property
+    def seed(self) -> int:
+        return self.options["seed"]
+
+
+@dataclass(frozen=True)
+class Grid:
+    path: Path
+    cells: tuple[Cell, ...]
+
+    @staticmethod
+    def planned(path: Path, options: Mapping[str, Any], methods: list[Any], seeds: list[int]) -> "Grid":
+        """The grid in a new folder, every cell checked before the first one starts."""
+        if path.is_file():
+            raise FileError(f"{path} is a file: name a folder for the grid")
+        if path.is_dir() and any(path.iterdir()):
+            raise FileError(f"{path} is not empty: go on with it by --resume, or name another folder with --out")
+        cells = []
+        for method in methods:
+            choice = chosen(method)
+            for seed in seeds:
+                wanted = configured(dict(options) | {"method": choice, "seed": seed})
+                safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in written(choice))
+                cells.append(Cell(f"{safe}-seed{seed}", wanted.model_dump(mode="json")))
+        names = [cell.name for cell in cells]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ConfigError(f"the grid has {twice[0]} more than once")
+        grid = Grid(path, tuple(cells))
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"cannot make the folder {path}: {error.strerror}; name another with --out") from error
+        write(path / "grid.yaml", yaml.safe_dump({cell.name: cell.options for cell in cells}, sort_keys=False))
+        return grid
+
+    @staticmethod
+    def opened(path: Path) -> "Grid":
+        content = read(path / "grid.yaml")
+        for name, options in content.items():
+            if not isinstance(options, dict):
+                raise FileError(f"{path / 'grid.yaml'} must hold the settings of each run, got {options!r} for {name}")
+        cells = [Cell(name, configured(options, name).model_dump(mode="json")) for name, options in content.items()]
+        return Grid(path, tuple(cells))
+
+    def run(self, workers: str = "1") -> list[dict[str, Any]]:
+        """Run what is not finished; a dead worker's runs are taken up again. Returns a state for every cell."""
+        check_workers(workers)
+        self.record()
+        for _ in range(ATTEMPTS):
+            left = [cell for cell in self.cells if not Run(self.path / cell.name).finished and not self.failed(cell)]
+            if not left:
+                break
+            try:
+                everywhere(left, self.path, workers)
+            except WorkerDied as error:
+                warnings.warn(f"a worker died ({error}); going on with what is left", stacklevel=2)
+        self.record()
+        lost = [cell.name for cell in self.cells if not Run(self.path / cell.name).finished]
+        if lost:
+            reason = self.failed(next(cell for cell in self.cells if cell.name in lost)) or "its worker died again and again"
+            raise PluribusError(f"{len(lost)} of {len(self.cells)} runs did not finish; {lost[0]}: {reason}")
+        return self.states()
+
+    def failed(self, cell: Cell) -> str:
+        path = self.path / cell.name / "failed.txt"
+        return path.read_text().strip() if path.is_file() else ""
+
+    def states(self) -> list[dict[str, Any]]:
+        """How far every run is, as its folder tells: the same wherever it runs."""
+        return [state(Run(self.path / cell.name), cell) for cell in self.cells]
+
+    def record(self) -> None:
+        """The table so far, as grid.csv."""
+        states = self.states()
+        names = list(dict.fromkeys(name for each in states for name in each["scores"]))
+        text = io.StringIO()
+        table = csv.writer(text)
+        table.writerow(["run", "method", "seed", "state", *names])
+        for cell, each in zip(self.cells, states, strict=True):
+            table.writerow(
+                [cell.name, each["method"], each["seed"], each["state"], *(each["scores"].get(n, "") for n in names)]
+            )
+        write(self.path / "grid.csv", text.getvalue())
+
+
+class WorkerDied(Exception):
+    """The process or the machine, not the run."""
+
+
+def state(run: Run, cell: Cell) -> dict[str, Any]:
+    about: dict[str, Any] = {"method": cell.method, "seed": cell.seed, "state": "waiting", "scores": {}}
+    if run.finished:
+        return about | {"state": "done", "scores": run.read_json("result.json")["scores"]}
+    if (run.path / "failed.txt").is_file():
+        return about | {"state": "failed"}
+    if (run.path / "metrics.csv").is_file():
+        with (run.path / "metrics.csv").open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        if rows:
+            last = {k.removeprefix("validation_"): float(v) for k, v in rows[-1].items() if k.startswith("validation_") and v}
+            return about | {"state": f"epoch {rows[-1]['epoch']}/{cell.options['epochs']}", "scores": last}
+    return about | ({"state": "started"} if run.path.is_dir() else {})
+
+
+def one(options: dict[str, Any], path: str, threads: int | None) -> str:
+    """What a worker does: one run, from wherever it is. An error of the run is written down, not thrown."""
+    import torch
+
+    import pluribus  # noqa: F401  the methods
+
+    from .train import train
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    folder = Path(path)
+    try:
+        train(configured(options), folder, resume=True, progress=False)
+    except (PluribusError, OSError, ValueError, RuntimeError) as error:
+        folder.mkdir(parents=True, exist_ok=True)
+        write(folder / "failed.txt", f"{type(error).__name__}: {error}\n")
+    return path
+
+
+def everywhere(cells: list[Cell], path: Path, workers: str) -> None:
+    """All cells through joblib, on the backend that `workers` names."""
+    import joblib
+
+    backend, count, threads, options = placed(workers)
+    jobs = [joblib.delayed(one)(cell.options, str((path / cell.name).resolve()), threads) for cell in cells]
+    try:
+        with joblib.parallel_config(backend=backend, n_jobs=count, **options):
+            joblib.Parallel(batch_size=1, pre_dispatch="all")(jobs)
+    except Exception as error:
+        if type(error).__name__ in ("TerminatedWorkerError", "KilledWorker", "BrokenProcessPool", "WorkerCrashedError"):
+            raise WorkerDied(type(error).__name__) from error
+        raise
+
+
+def check_workers(workers: str) -> None:
+    """What can be said before anything is written."""
+    kind, _, address = workers.partition("://")
+    if kind in ("ray", "dask") and (kind == "ray" or address):
+        if importlib.util.find_spec(kind) is None:
+            raise ImportError(f"--workers {workers} needs {kind}: pip install 'pluribus[{kind}]'")
+        if kind == "dask":
+            check_answers(address)
+        return
+    if not workers.isdecimal() or int(workers) < 1:
+        raise ConfigError(f"--workers must be a number of processes, dask://host:port or ray, got {workers!r}")
+
+
+def check_answers(address: str) -> None:
+    """Somebody must listen there; Dask itself would try for long."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigError(f"--workers must be dask://host:port, got dask://{address}")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"no Dask scheduler answers at {address} ({reason}): start one with `dask scheduler`") from error
+
+
+def placed(workers: str) -> tuple[str, int, int | None, dict[str, Any]]:
+    """Joblib's backend, the number of jobs at once, threads for each, and the backend's options."""
+    if workers.startswith("dask://"):
+        try:
+            from dask.distributed import Client
+        except ImportError as error:
+            raise ImportError("--workers dask://… needs dask: pip install 'pluribus[dask]'") from error
+        try:
+            client = Client(f"tcp://{workers.removeprefix('dask://')}", timeout=10)
+        except (OSError, ValueError) as error:
+            raise ConfigError(f"no Dask scheduler answers at {workers.removeprefix('dask://')}: {error}") from error
+        del client  # joblib takes the one that was made last
+        return "dask", -1, 1, {}
+    if workers.startswith("ray"):
+        try:
+            import ray
+            from ray.util.joblib import register_ray
+        except ImportError as error:
+            raise ImportError("--workers ray needs ray: pip install 'pluribus[ray]'") from error
+        if not ray.is_initialized():
+            ray.init(address=workers if workers.startswith("ray://") else None, log_to_driver=False)
+        register_ray()
+        return "ray", -1, 1, {}
+    count = int(workers)
+    return "loky", count, max(1, (os.cpu_count() or 1) // count), {}
+
+
+def seeds_of(text: str | None, first: Any) -> list[int]:
+    """`3` → three seeds from the first on; `0,5,7` → these.
+
+    >>> seeds_of("3", 0), seeds_of("5,7", 0), seeds_of(None, 4)
+    ([0, 1, 2], [5, 7], [4])
+    """
+    try:
+        start = int(first)
+    except (TypeError, ValueError):
+        raise ConfigError(f"seed must be a whole number, got {first!r}") from None
+    if text is None:
+        return [start]
+    try:
+        numbers = [int(part) for part in text.split(",")]
+    except ValueError:
+        raise ConfigError(f"seeds must be a number of them, or seeds between commas, got {text!r}") from None
+    if len(numbers) > 1:
+        return numbers
+    if numbers[0] < 1:
+        raise ConfigError(f"seeds must be at least 1, got {numbers[0]}")
+    return list(range(start, start + numbers[0]))

@@ -1,0 +1,203 @@
+"""From a configuration to a run folder."""
+
+import json
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from torch import nn
+
+from ..core.convert import ensemble as convert
+from ..core.ensemble import Ensemble
+from ..core.errors import FileError
+from ..core.saving import save as save_ensemble
+from ..core.seeds import mixed
+from ..data import Data, load
+from ..data.catalog import SETS
+from ..models.registry import ModelError, build, default
+from ..training.fit import fit, leader
+from ..training.lesson import Lesson
+from . import config as configs
+from .config import Config, ConfigError
+from .evaluate import judged
+from .folder import Run, machine
+
+WEIGHTS, SPLIT = 5, 6  # places of the seed
+
+
+def train(
+    config: Config, folder: Path, *, resume: bool = False, progress: bool = True, callbacks: Sequence[L.Callback] = ()
+) -> dict[str, Any]:
+    """Train as configured, leave everything in `folder`, and return the result: scores on the test rows, time, sizes."""
+    began = time.time()
+    run = Run(folder)
+    if resume and run.finished:
+        return run.read_json("result.json")
+    check_machine(config)
+    data = loaded(config)
+    config = resolved(config, data)
+    kept, aside = data.split(config.validation, mixed(config.seed, SPLIT))
+    made = converted(config, data)
+    settle(run, config, data, resume)
+
+    history = fit(
+        made,
+        kept,
+        aside if len(aside) else None,
+        folder=run.checkpoints,
+        resume=resume,
+        settings=config,
+        preparation=data.preparation,
+        augmentation=config.augment,
+        callbacks=[Records(run), *callbacks],
+        loggers=tensorboard(run.path),
+        progress=progress,
+    )
+    if not leader():
+        return {}
+    run.write_metrics(history)
+    save_ensemble(made, run.weights)
+    part, name = (data.test, "test") if len(data.test) else (aside, "validation")
+    cost = made.describe()
+    result = {
+        "title": config.title(),
+        "split": name if len(part) else None,
+        "scores": judged(made, part, data, config.seed) if len(part) else {},
+        "epochs": len(history),
+        "seconds": round(time.time() - began, 1),
+        "parameters": cost.parameters,
+        "base_parameters": cost.base_parameters,
+    }
+    run.write_json("result.json", result)
+    return result
+
+
+class Records(L.Callback):
+    """The table, after every epoch."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        assert isinstance(lesson, Lesson)
+        if trainer.is_global_zero:
+            self.run.write_metrics(lesson.history)
+
+
+def loaded(config: Config) -> Data:
+    """The data of a configuration, if there is something to learn from."""
+    options = {key: value for key, value in config.data.items() if key != "name"}
+    data = load(config.data["name"], config.data_dir, **options)
+    if not len(data.train):
+        raise ConfigError(f"{data.name} has only test rows here: it can be judged by, but not learnt from")
+    return data.limited(config.rows, config.seed)
+
+
+def check_machine(config: Config) -> None:
+    """Processes and accelerators that are not here: Lightning would start as many as it is told, or say so in its own way."""
+    gpus = torch.cuda.device_count()
+    here = {"auto": True, "cpu": True, "gpu": gpus > 0 or torch.backends.mps.is_available()}
+    if not here.get(config.accelerator, torch.backends.mps.is_available()):
+        raise ConfigError(f"there is no accelerator {config.accelerator!r} on this machine: choose cpu or auto")
+    if config.precision == "16-mixed" and (config.accelerator == "cpu" or not gpus):
+        raise ConfigError("precision 16-mixed needs a GPU: choose bf16-mixed")
+    cores = os.cpu_count() or 1
+    most, what = (gpus, "GPUs") if gpus and config.accelerator != "cpu" else (max(4 * cores, 8), f"processes on {cores} cores")
+    if config.devices > most:
+        raise ConfigError(f"devices must be at most {most} here ({most} {what}), got {config.devices}")
+
+
+def resolved(config: Config, data: Data) -> Config:
+    """With what follows from the data filled in, so that the configuration says what was done."""
+    update: dict[str, Any] = {"lr": config.rate, "weight_decay": config.decay}
+    if config.data["name"] not in SETS:  # a path: whoever reads the run may stand elsewhere
+        update["data"] = config.data | {"name": str(Path(config.data["name"]).expanduser().resolve())}
+    if config.data_dir is not None:
+        update["data_dir"] = str(Path(config.data_dir).expanduser().resolve())
+    if config.model is None:
+        update["model"] = {"name": default(data.shape)}
+    if config.augment == "auto":
+        update["augment"] = "crop-flip" if data.name.startswith("cifar") else "none"
+    elif config.augment != "none" and not data.images:
+        raise ConfigError(f"augment {config.augment!r} is for images, and {data.name} has rows of numbers: choose none")
+    return config.model_copy(update=update)
+
+
+def network(config: Config, data: Data) -> nn.Module:
+    """The base network, with weights drawn from the seed."""
+    assert config.model is not None
+    options = {key: tuple(v) if isinstance(v, list) else v for key, v in config.model.items() if key != "name"}
+    torch.manual_seed(mixed(config.seed, WEIGHTS))
+    return build(config.model["name"], data.shape, data.outputs, **options)
+
+
+def converted(config: Config, data: Data) -> Ensemble:
+    """The ensemble before training, checked on two rows."""
+    assert config.model is not None
+    net = network(config, data)
+    example = data.preparation(data.train.x[:2])
+    dtype = torch.double if config.precision == "64" else torch.float
+    net, example = net.to(dtype), example.to(dtype)
+    try:
+        with torch.no_grad():
+            answer = net.eval()(example)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        reason = str(error).splitlines()[0]
+        shape = "×".join(map(str, data.shape))
+        raise ModelError(f"{config.model['name']} cannot take inputs of {shape}: {reason}") from error
+    if not isinstance(answer, torch.Tensor):
+        raise ModelError(
+            f"{config.model['name']} must answer with one tensor, got a {type(answer).__name__}: return that alone"
+        )
+    if list(answer.shape) != [2, data.outputs]:
+        raise ModelError(
+            f"{config.model['name']} must answer with {data.outputs} numbers a row, got {list(answer.shape)} for two rows"
+        )
+    try:
+        return convert(net.train(), config.spec, example=example, task=data.task)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{config.method['name']} cannot convert {config.model['name']}: {error}") from error
+
+
+def settle(run: Run, config: Config, data: Data, resume: bool) -> None:
+    """Make the folder and write what is known before training. A folder with another run in it is not touched."""
+    if not leader():
+        return
+    if run.path.is_file():
+        raise FileError(f"{run.path} is a file: name a folder for the run")
+    if not resume and run.path.is_dir() and any(run.path.iterdir()):
+        raise FileError(f"{run.path} is not empty: go on with it by --resume, or name another folder with --out")
+    run.make()
+    if resume and run.config.is_file():
+        return
+    configs.save(config, run.config)
+    run.write_json("about.json", machine())
+    run.write_json("data.json", description(data))
+
+
+def description(data: Data) -> dict[str, Any]:
+    return {
+        "name": data.name,
+        "task": data.task,
+        "shape": list(data.shape),
+        "classes": list(data.classes),
+        "preparation": json.loads(json.dumps(data.preparation.to_json())),
+        "train": len(data.train),
+        "test": len(data.test),
+        "facts": data.facts,
+    }
+
+
+def tensorboard(folder: Path) -> Sequence[Any]:
+    """Its logger, where it is installed."""
+    try:
+        import tensorboard  # noqa: F401
+    except ImportError:
+        return ()
+    from lightning.pytorch.loggers import TensorBoardLogger
+
+    return (TensorBoardLogger(folder, name="", version="tensorboard"),)

@@ -1,0 +1,119 @@
+import functools
+import itertools
+import operator
+
+import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from pluribus.core.errors import DataError
+from pluribus.core.seeds import mixed
+from pluribus.data import Part, Pixels, Preparation
+from pluribus.data.batches import Given, Stored
+
+
+def stored(rows=10, size=4, **options):
+    x = torch.arange(rows).float().unsqueeze(1)
+    return Stored(Part(x, torch.arange(rows)), size, Preparation(), **options)
+
+
+def labels(batches):
+    return [batch.y.tolist() for batch in batches]
+
+
+def test_in_order_every_row_comes_once():
+    assert labels(stored()) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+
+
+def test_a_shuffled_epoch_has_every_row_once_and_the_next_is_another():
+    batches = stored(40, 8, shuffled=True)
+    first = labels(batches)
+    assert sorted(functools.reduce(operator.iadd, first, [])) == list(range(40))
+    assert labels(batches) == first, "the order is a function of the seed and the epoch"
+    batches.epoch = 1
+    assert labels(batches) != first
+    assert labels(stored(40, 8, shuffled=True, seed=1)) != first
+
+
+def test_beginning_in_the_middle_gives_the_rest_of_the_epoch_once():
+    batches = stored(40, 8, shuffled=True)
+    whole = labels(batches)
+    batches.start = 3
+    assert labels(batches) == whole[3:]
+    assert labels(batches) == whole
+
+
+def test_an_iterator_that_is_never_used_does_not_take_the_start_away():
+    batches = stored(40, 8)
+    batches.start = 3
+    iter(batches)
+    assert len(labels(batches)) == 2
+
+
+def test_a_row_alone_is_left_out_of_training_and_kept_for_judging():
+    assert len(stored(9, 4, shuffled=True)) == len(labels(stored(9, 4, shuffled=True))) == 2
+    assert labels(stored(9, 4)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8]]
+    assert labels(stored(1, 4, shuffled=True)) == [[0]], "but a set of one row has one batch"
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("rows", [11, 12, 13])
+def test_processes_share_every_batch_and_their_weights_make_its_mean(rows, shuffled):
+    alone = stored(rows, 5, shuffled=shuffled)
+    parts = []
+    for rank in range(2):
+        part = stored(rows, 5, shuffled=shuffled)
+        part.rank, part.world, alone.world = rank, 2, 2
+        parts.append(list(part))
+    alone.rank, alone.world = 0, 1
+    for whole, *shares in zip(list(alone)[: len(parts[0])], *parts, strict=True):
+        mine = [share for share in shares if len(share.y)]
+        assert (
+            sorted(functools.reduce(operator.iadd, (share.y.tolist() for share in mine), []))[: len(whole.y)]
+            == sorted(whole.y.tolist())[: len(whole.y)]
+        )
+        mean = sum(share.weight * share.x.mean() for share in shares) / 2
+        torch.testing.assert_close(mean, torch.cat([share.x for share in shares]).mean())
+
+
+def test_augmentation_is_the_same_for_one_process_and_two():
+    x = torch.randint(0, 256, (8, 1, 6, 6), dtype=torch.uint8)
+    options = {"shuffled": True, "augmentation": "crop-flip"}
+    alone = next(iter(Stored(Part(x, torch.arange(8)), 8, Pixels(), **options)))
+    for rank in range(2):
+        batches = Stored(Part(x, torch.arange(8)), 8, Pixels(), **options)
+        batches.rank, batches.world = rank, 2
+        torch.testing.assert_close(next(iter(batches)).x, alone.x[rank::2])
+
+
+def test_a_loader_of_ones_own_repeats_and_goes_on_from_the_middle():
+    loader = DataLoader(TensorDataset(torch.arange(40).float(), torch.arange(40)), 8, shuffle=True)
+    batches = Given(loader, seed=3)
+    whole = labels(batches)
+    torch.rand(5)  # what was drawn before does not matter
+    assert labels(batches) == whole
+    batches.start = 2
+    assert labels(batches) == whole[2:]
+    batches.epoch = 1
+    assert labels(batches) != whole
+
+
+def test_a_batch_too_small_for_its_processes_is_refused():
+    batches = Given([(torch.zeros(1, 2), torch.zeros(1))])
+    batches.world = 2
+    with pytest.raises(DataError, match="cannot be shared by 2 processes"):
+        list(batches)
+
+
+def test_no_rows_make_no_batches():
+    with pytest.raises(DataError, match="no rows"):
+        stored(0)
+
+
+def test_seeds_of_different_places_are_unrelated():
+    """Neighbouring places give 63-bit seeds that differ in about half of their bits."""
+    seeds = [mixed(0, 3, step) for step in range(2000)]
+    assert len(set(seeds)) == 2000
+    flips = [bin(a ^ b).count("1") for a, b in itertools.pairwise(seeds)]
+    assert sum(flips) / len(flips) == pytest.approx(31.5, abs=0.5)  # its standard error is 4/√2000 = 0.09
+    assert mixed(1, 2) != mixed(2, 1)

@@ -1,0 +1,87 @@
+"""Several processes take the steps of one. Here on the CPU, with gloo."""
+
+import csv
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+RUN = ["train", "--data", "digits", "--rows", "500", "--batch-size", "48", "--checkpoint-every", "7", "--quiet"]
+PLAIN = ["--model", "small-cnn", "--method", "inner", "--epochs", "2"]
+
+
+def run(folder: Path, *flags: str, launcher: tuple[str, ...] = ("-m", "pluribus")) -> None:
+    command = [sys.executable, *launcher, *RUN, *flags, "--out", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"}, timeout=300)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("The run is in") == 1, "one of the processes speaks for all"
+
+
+def losses(folder: Path) -> list[dict[str, float]]:
+    with (folder / "metrics.csv").open() as file:
+        return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("alone") / "run"
+    run(folder, *PLAIN)
+    return folder
+
+
+def check_same(folder: Path, alone: Path) -> None:
+    for ours, theirs in zip(losses(folder), losses(alone), strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-4)
+    ours, theirs = load_file(folder / "weights.safetensors"), load_file(alone / "weights.safetensors")
+    assert ours.keys() == theirs.keys()
+
+
+def test_two_processes_have_the_losses_of_one_at_the_same_batch(alone, tmp_path):
+    """500 rows less a tenth in batches of 48: the last one is not full, and its halves differ in size."""
+    run(tmp_path / "run", *PLAIN, "--devices", "2")
+    check_same(tmp_path / "run", alone)
+
+
+@pytest.mark.slow
+def test_sharded_weights_have_the_losses_of_one_process(alone, tmp_path):
+    run(tmp_path / "run", *PLAIN, "--devices", "2", "--strategy", "fsdp")
+    check_same(tmp_path / "run", alone)
+
+
+@pytest.mark.slow
+def test_torchrun_launches_it_too(alone, tmp_path):
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "pluribus")
+    run(tmp_path / "run", *PLAIN, "--devices", "2", launcher=launcher)
+    check_same(tmp_path / "run", alone)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["ddp", "fsdp"])
+@pytest.mark.parametrize("method", ["mimo", "variance", "variational-dropout", "mixture:parameters=1.5", "deep-ensemble"])
+def test_every_kind_of_method_trains_on_two_processes(method, strategy, tmp_path):
+    """With a BatchNorm network; MIMO deals within each process's rows."""
+    flags = ["--model", "resnet:depth=8", "--epochs", "1", "--method", method, "--devices", "2", "--strategy", strategy]
+    run(tmp_path / "run", *flags)
+    assert losses(tmp_path / "run")[0]["loss"] > 0
+    assert all(torch.isfinite(value.float()).all() for value in load_file(tmp_path / "run/weights.safetensors").values())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("first", "second"), [("fsdp", "fsdp"), ("fsdp", "ddp"), ("ddp", "fsdp")])
+def test_a_checkpoint_goes_on_under_another_strategy(first, second, alone, tmp_path):
+    """Stopped after the first of two epochs, by taking the second's checkpoints and the end away."""
+    folder = tmp_path / "run"
+    run(folder, *PLAIN, "--devices", "2", "--strategy", first)
+    for path in [*folder.glob("weights.*"), folder / "result.json"]:
+        path.unlink()
+    last, _ = sorted(folder.glob("checkpoints/step-*"), reverse=True)
+    last.unlink()
+    config = folder / "config.yaml"
+    config.write_text(config.read_text().replace(f"strategy: {first}", f"strategy: {second}"))
+    command = [sys.executable, "-m", "pluribus", "train", "--quiet", "--resume", str(folder)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    check_same(folder, alone)

@@ -1,0 +1,138 @@
+"""Independent runs: here, and on a Dask cluster one of whose workers is killed."""
+
+import csv
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pluribus.core.errors import FileError, PluribusError
+from pluribus.runs import grid as grids
+from pluribus.runs.config import ConfigError
+from pluribus.runs.grid import Grid, seeds_of
+
+SMALL = {"data": "digits", "rows": 200, "model": "mlp:hidden=[16]", "epochs": 2, "batch_size": 32}
+
+
+def table(grid: Grid) -> list[dict[str, str]]:
+    with (grid.path / "grid.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_grid_runs_every_method_with_every_seed(tmp_path):
+    grid = Grid.planned(tmp_path / "grid", SMALL, ["single", "mimo:members=2"], [0, 1])
+    states = grid.run("1")
+    assert [(state["method"], state["seed"], state["state"]) for state in states] == [
+        *(("single", 0, "done"), ("single", 1, "done"), ("mimo:members=2", 0, "done"), ("mimo:members=2", 1, "done")),
+    ]
+    assert [row["state"] for row in table(grid)] == ["done"] * 4
+    assert states[0]["scores"] != states[1]["scores"], "seeds differ"
+    written = {path: path.stat().st_mtime_ns for path in grid.path.glob("*/weights.safetensors")}
+    assert Grid.opened(grid.path).run("1") == states
+    assert {path: path.stat().st_mtime_ns for path in written} == written, "what is finished is not done again"
+
+
+def test_a_local_worker_that_dies_does_not_lose_the_table(tmp_path):
+    """The first worker to have written a checkpoint is killed: its runs go on with the next one."""
+    grid = Grid.planned(tmp_path / "grid", SMALL | {"epochs": 30}, ["single"], [0, 1, 2, 3])
+    killed = []
+
+    def kill() -> None:
+        while not list(grid.path.glob("*/checkpoints/step-*")):
+            time.sleep(0.01)
+        for pid in children():
+            if "LokyProcess" in command(pid):
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                return
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    with pytest.warns(UserWarning, match="a worker died"):
+        states = grid.run("2")
+    thread.join()
+    assert killed
+    assert [state["state"] for state in states] == ["done"] * 4
+
+
+def children() -> list[int]:
+    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+
+
+def command(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_text()
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_that_loses_a_worker_completes_the_grid(tmp_path):
+    pytest.importorskip("distributed")
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{(port := free.getsockname()[1])}"
+    base = [sys.executable, "-m"]
+    scheduler = subprocess.Popen([*base, "distributed.cli.dask_scheduler", "--port", str(port), "--dashboard-address", ":0"])
+    arguments = [*base, "distributed.cli.dask_worker", f"tcp://{address}", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+    workers = [subprocess.Popen(arguments, env=environment, cwd=tmp_path) for _ in range(2)]
+    try:
+        while socket.socket().connect_ex(("127.0.0.1", port)):
+            time.sleep(0.1)
+        grid = Grid.planned(tmp_path / "grid", SMALL | {"epochs": 15}, ["single", "inner"], [0, 1, 2, 3])
+
+        def kill() -> None:
+            while len(list(grid.path.glob("*/result.json"))) < 1:
+                time.sleep(0.02)
+            workers[0].kill()
+
+        thread = threading.Thread(target=kill)
+        thread.start()
+        states = grid.run(f"dask://{address}")
+        thread.join()
+        assert workers[0].poll() is not None
+        assert [state["state"] for state in states] == ["done"] * 8
+    finally:
+        for process in [*workers, scheduler]:
+            process.kill()
+            process.wait()
+
+
+def test_a_run_that_fails_is_named_and_the_others_finish(tmp_path):
+    grid = Grid.planned(tmp_path / "grid", SMALL | {"lr": 1e30, "optimizer": "sgd"}, ["single"], [0])
+    with pytest.raises(PluribusError, match="1 of 1 runs did not finish; single-seed0: Diverged: the loss became"):
+        grid.run("1")
+    assert table(grid)[0]["state"] == "failed"
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("2", [7, 8]), ("3,1", [3, 1]), (None, [7])])
+def test_seeds_are_counted_or_listed(text, seeds):
+    assert seeds_of(text, 7) == seeds
+
+
+@pytest.mark.parametrize("text", ["0", "x", "-1"])
+def test_seeds_that_are_none_are_refused(text):
+    with pytest.raises(ConfigError, match="seeds must be"):
+        seeds_of(text, 0)
+
+
+def test_every_cell_is_checked_before_the_first_starts(tmp_path):
+    with pytest.raises(ConfigError, match="did you mean 'mimo'"):
+        Grid.planned(tmp_path / "grid", SMALL, ["single", "mino"], [0])
+    assert not (tmp_path / "grid").exists()
+    with pytest.raises(ConfigError, match="more than once"):
+        Grid.planned(tmp_path / "grid", SMALL, ["single", "single"], [0])
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/mine.txt").write_text("mine")
+    with pytest.raises(FileError, match="not empty"):
+        Grid.planned(tmp_path / "full", SMALL, ["single"], [0])
+
+
+@pytest.mark.parametrize("workers", ["0", "-1", "many", "dask:/x"])
+def test_workers_that_are_none_are_refused(workers):
+    with pytest.raises(ConfigError, match="--workers must be"):
+        grids.check_workers(workers)
