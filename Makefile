@@ -11,7 +11,7 @@ help:
 	@echo "make demo      train every method on the digits and print one table (about a minute)"
 	@echo "make test      lint, types, docstring examples and tests"
 	@echo "make test-all  the slow tests, too"
-	@echo "make bench     what the methods cost, as ratios to the base network"
+	@echo "make bench     what the methods and the training loop cost, as ratios to the base network"
 	@echo "make lint      lint and types alone;  make format  rewrites the layout"
 
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -40,6 +40,7 @@ test-all: lint
 
 bench: $(VENV)/ready
 	$(RUN) benchmarks/cost.py
+	$(RUN) benchmarks/throughput.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info

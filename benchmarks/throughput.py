@@ -48,7 +48,7 @@ def bare(batches: list[tuple[torch.Tensor, torch.Tensor]]) -> float:
 def ours(part: Part, batch: int) -> float:
     watch = Stopwatch()
     ensemble = pluribus.ensemble(lenet5(), pluribus.Single())
-    fit(ensemble, part, epochs=1, batch_size=batch, preparation=Pixels((0.13,), (0.31,)), callbacks=[watch])
+    fit(ensemble, part, epochs=1, batch_size=batch, preparation=Pixels((0.13,), (0.31,)), callbacks=[watch], progress=False)
     return watch.seconds
 
 

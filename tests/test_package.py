@@ -11,12 +11,21 @@ import pytest
 import pluribus
 
 ROOT = Path(__file__).parent.parent
-ROOMS = {"core": {"core"}, "methods": {"core", "methods"}, "metrics": {"core", "metrics"}, "models": {"models"}}
+ROOMS = {
+    "core": {"core"},
+    "methods": {"core", "methods"},
+    "metrics": {"core", "metrics"},
+    "models": {"core", "models"},
+    "data": {"core", "data"},
+    "training": {"core", "data", "metrics", "training"},
+    "runs": {"core", "data", "metrics", "models", "training", "runs"},
+}
 
 
 def test_importing_needs_torch_and_numpy_only():
     """Everything else that could be imported is made unimportable."""
     blocked = ["safetensors", "sklearn", "rich", "scipy", "matplotlib", "pandas", "lightning", "torchvision"]
+    blocked += ["pydantic", "yaml", "typer", "joblib", "PIL", "pyarrow", "dask", "distributed", "torchmetrics"]
     code = f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); import pluribus; print(pluribus.__version__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == pluribus.__version__
@@ -74,7 +83,7 @@ def test_the_demo_trains_every_method_and_leaves_a_page(tmp_path):
         assert cls.name in page.read_text()
 
 
-@pytest.mark.parametrize("script", ["examples/demo.py", "benchmarks/cost.py"])
+@pytest.mark.parametrize("script", ["examples/demo.py", "benchmarks/cost.py", "benchmarks/throughput.py"])
 def test_a_wrong_argument_is_answered_with_a_sentence_and_exit_code_2(script):
     flag = "--epochs" if "demo" in script else "--repeats"
     done = subprocess.run([sys.executable, str(ROOT / script), flag, "0"], capture_output=True, text=True)

@@ -46,7 +46,9 @@ def evaluate(
     if as_json:
         typer.echo(json.dumps(done, ensure_ascii=False))
         return
-    Console().print(scores(f"{done['title']}: {done['data']}, {done['split']}, {done['rows']:,} rows", done["scores"]))
+    console = Console()
+    console.print(f"[bold]{done['title']}[/] on {done['data']}, {done['split']}, {done['rows']:,} rows", highlight=False)
+    console.print(scores(done["scores"]))
 
 
 @app.command(

@@ -17,8 +17,8 @@ def score(name: str, value: float) -> str:
     return f"{100 * value:.2f} %" if name in ("accuracy", "ece") else f"{value:.4f}"
 
 
-def scores(title: str, values: dict[str, float]) -> Table:
-    table = Table(title=title, title_justify="left", show_header=False)
+def scores(values: dict[str, float]) -> Table:
+    table = Table(show_header=False)
     for name, value in values.items():
         table.add_row(LONG.get(name, name), score(name, value))
     return table
@@ -28,7 +28,8 @@ def result(done: dict[str, Any], path: Path) -> None:
     """The end of a run."""
     console = Console()
     if done["scores"]:
-        console.print(scores(f"{done['title']}: {done['split']}", done["scores"]))
+        console.print(f"[bold]{done['title']}[/], {done['split']} rows", highlight=False)
+        console.print(scores(done["scores"]))
     console.print(f"{done['epochs']} epochs, {done['seconds']:.0f} s. The run is in {path}", highlight=False, soft_wrap=True)
     console.print(
         f"next: pluribus evaluate {path}  ·  pluribus predict {path} FILES", style="dim", highlight=False, soft_wrap=True
@@ -43,9 +44,11 @@ def grid_table(states: list[dict[str, Any]]) -> Table:
         table.add_column(column)
     for name in names:
         table.add_column(LONG.get(name, name), justify="right")
+    table.add_column("s", justify="right")
     for state in states:
         cells = [score(name, state["scores"][name]) if name in state["scores"] else "" for name in names]
-        table.add_row(state["method"], str(state["seed"]), state["state"], *cells)
+        seconds = f"{state['seconds']:.0f}" if "seconds" in state else ""
+        table.add_row(state["method"], str(state["seed"]), state["state"], *cells, seconds)
     return table
 
 

@@ -4,13 +4,14 @@ Each run has its own folder and its own checkpoints. So a worker that dies loses
 done again, what is not goes on from where it was, on whichever worker is left.
 """
 
+import contextlib
 import csv
 import importlib.util
 import io
 import os
 import socket
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,7 @@ class Grid:
         names = list(dict.fromkeys(name for each in states for name in each["scores"]))
         text = io.StringIO()
         table = csv.writer(text)
-        table.writerow(["run", "method", "seed", "state", *names])
+        table.writerow(["run", "method", "seed", "state", *names, "seconds"])
         for cell, each in zip(self.cells, states, strict=True):
             table.writerow(
                 [cell.name, each["method"], each["seed"], each["state"], *(each["scores"].get(n, "") for n in names)]
@@ -130,7 +131,8 @@ class WorkerDied(Exception):
 def state(run: Run, cell: Cell) -> dict[str, Any]:
     about: dict[str, Any] = {"method": cell.method, "seed": cell.seed, "state": "waiting", "scores": {}}
     if run.finished:
-        return about | {"state": "done", "scores": run.read_json("result.json")["scores"]}
+        result = run.read_json("result.json")
+        return about | {"state": "done", "scores": result["scores"], "seconds": result["seconds"]}
     if (run.path / "failed.txt").is_file():
         return about | {"state": "failed"}
     if (run.path / "metrics.csv").is_file():
@@ -142,7 +144,7 @@ def state(run: Run, cell: Cell) -> dict[str, Any]:
     return about | ({"state": "started"} if run.path.is_dir() else {})
 
 
-def one(options: dict[str, Any], path: str, threads: int | None) -> str:
+def one(options: dict[str, Any], path: str, threads: int) -> str:
     """What a worker does: one run, from wherever it is. An error of the run is written down, not thrown."""
     import torch
 
@@ -150,8 +152,7 @@ def one(options: dict[str, Any], path: str, threads: int | None) -> str:
 
     from .train import train
 
-    if threads is not None:
-        torch.set_num_threads(threads)
+    torch.set_num_threads(threads)
     folder = Path(path)
     try:
         train(configured(options), folder, resume=True, progress=False)
@@ -165,11 +166,11 @@ def everywhere(cells: list[Cell], path: Path, workers: str) -> None:
     """All cells through joblib, on the backend that `workers` names."""
     import joblib
 
-    backend, count, threads, options = placed(workers)
-    jobs = [joblib.delayed(one)(cell.options, str((path / cell.name).resolve()), threads) for cell in cells]
     try:
-        with joblib.parallel_config(backend=backend, n_jobs=count, **options):
-            joblib.Parallel(batch_size=1, pre_dispatch="all")(jobs)
+        with placed(workers) as (backend, count, threads):
+            jobs = [joblib.delayed(one)(cell.options, str((path / cell.name).resolve()), threads) for cell in cells]
+            with joblib.parallel_config(backend=backend, n_jobs=count):
+                joblib.Parallel(batch_size=1, pre_dispatch="all")(jobs)
     except Exception as error:
         if type(error).__name__ in ("TerminatedWorkerError", "KilledWorker", "BrokenProcessPool", "WorkerCrashedError"):
             raise WorkerDied(type(error).__name__) from error
@@ -201,31 +202,25 @@ def check_answers(address: str) -> None:
         raise ConfigError(f"no Dask scheduler answers at {address} ({reason}): start one with `dask scheduler`") from error
 
 
-def placed(workers: str) -> tuple[str, int, int | None, dict[str, Any]]:
-    """Joblib's backend, the number of jobs at once, threads for each, and the backend's options."""
+@contextlib.contextmanager
+def placed(workers: str) -> Iterator[tuple[str, int, int]]:
+    """Joblib's backend, the number of jobs at once, and threads for each."""
     if workers.startswith("dask://"):
-        try:
-            from dask.distributed import Client
-        except ImportError as error:
-            raise ImportError("--workers dask://… needs dask: pip install 'pluribus[dask]'") from error
-        try:
-            client = Client(f"tcp://{workers.removeprefix('dask://')}", timeout=10)
-        except (OSError, ValueError) as error:
-            raise ConfigError(f"no Dask scheduler answers at {workers.removeprefix('dask://')}: {error}") from error
-        del client  # joblib takes the one that was made last
-        return "dask", -1, 1, {}
-    if workers.startswith("ray"):
-        try:
-            import ray
-            from ray.util.joblib import register_ray
-        except ImportError as error:
-            raise ImportError("--workers ray needs ray: pip install 'pluribus[ray]'") from error
+        from dask.distributed import Client
+
+        with Client(f"tcp://{workers.removeprefix('dask://')}"):  # joblib takes the client that is open
+            yield "dask", -1, 1
+    elif workers.startswith("ray"):
+        import ray
+        from ray.util.joblib import register_ray
+
         if not ray.is_initialized():
             ray.init(address=workers if workers.startswith("ray://") else None, log_to_driver=False)
         register_ray()
-        return "ray", -1, 1, {}
-    count = int(workers)
-    return "loky", count, max(1, (os.cpu_count() or 1) // count), {}
+        yield "ray", -1, 1
+    else:
+        count = int(workers)
+        yield "loky", count, max(1, (os.cpu_count() or 1) // count)
 
 
 def seeds_of(text: str | None, first: Any) -> list[int]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,6 +45,8 @@ def train(
     made = converted(config, data)
     settle(run, config, data, resume)
 
+    if progress and leader():
+        print(f"{config.title()} → {run.path}", file=sys.stderr)
     history = fit(
         made,
         kept,

@@ -129,6 +129,7 @@ class Lesson(L.LightningModule):
         row = {"epoch": self.current_epoch + 1, "step": self.global_step, "loss": (total[0] / total[1]).item()}
         row |= {f"validation_{name}": value for name, value in self.scores.items()}
         self.history.append(row)
+        self.log("loss", row["loss"])
         self.epoch_loss = [0.0, 0]
 
     def summed(self, values: Tensor) -> Tensor:

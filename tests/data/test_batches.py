@@ -59,21 +59,19 @@ def test_a_row_alone_is_left_out_of_training_and_kept_for_judging():
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("rows", [11, 12, 13])
 def test_processes_share_every_batch_and_their_weights_make_its_mean(rows, shuffled):
-    alone = stored(rows, 5, shuffled=shuffled)
     parts = []
     for rank in range(2):
         part = stored(rows, 5, shuffled=shuffled)
-        part.rank, part.world, alone.world = rank, 2, 2
+        part.rank, part.world = rank, 2
         parts.append(list(part))
-    alone.rank, alone.world = 0, 1
-    for whole, *shares in zip(list(alone)[: len(parts[0])], *parts, strict=True):
-        mine = [share for share in shares if len(share.y)]
-        assert (
-            sorted(functools.reduce(operator.iadd, (share.y.tolist() for share in mine), []))[: len(whole.y)]
-            == sorted(whole.y.tolist())[: len(whole.y)]
-        )
-        mean = sum(share.weight * share.x.mean() for share in shares) / 2
-        torch.testing.assert_close(mean, torch.cat([share.x for share in shares]).mean())
+    assert len(parts[0]) == len(parts[1])
+    seen = []
+    for first, second in zip(*parts, strict=True):
+        both = torch.cat([first.x, second.x])
+        torch.testing.assert_close((first.weight * first.x.mean() + second.weight * second.x.mean()) / 2, both.mean())
+        seen += both.flatten().tolist()
+    least = rows - 3 if shuffled else rows  # of a shuffled epoch, a rest of fewer than two rows each is left out
+    assert least <= len(seen) == len(set(seen)) <= rows
 
 
 def test_augmentation_is_the_same_for_one_process_and_two():

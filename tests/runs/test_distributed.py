@@ -2,6 +2,7 @@
 
 import csv
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -56,6 +57,18 @@ def test_sharded_weights_have_the_losses_of_one_process(alone, tmp_path):
 def test_torchrun_launches_it_too(alone, tmp_path):
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "pluribus")
     run(tmp_path / "run", *PLAIN, "--devices", "2", launcher=launcher)
+    check_same(tmp_path / "run", alone)
+
+
+@pytest.mark.slow
+def test_two_machines_are_told_apart_by_their_environment(alone, tmp_path):
+    """Both are this one: each starts its own process, and they meet at an address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "pluribus", *RUN, *PLAIN, "--nodes", "2", "--out", str(tmp_path / "run")]
+    nodes = [subprocess.Popen(command, env=os.environ | meeting | {"NODE_RANK": str(rank)}) for rank in range(2)]
+    assert [node.wait(300) for node in nodes] == [0, 0]
     check_same(tmp_path / "run", alone)
 
 
