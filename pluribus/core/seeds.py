@@ -3,7 +3,18 @@
 So a run that was killed goes on exactly: there is no generator's state to lose.
 """
 
+import torch
+
 MASK = 2**64 - 1
+
+
+def reseed(seed: int) -> None:
+    """`torch.manual_seed` without what it does for accelerators that do not run: it keeps a stack trace for each of them."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+    if torch.backends.mps.is_available():
+        torch.mps.manual_seed(seed)
 
 
 def mixed(seed: int, *place: int) -> int:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..core import trees
 from ..core.errors import DataError
-from ..core.seeds import mixed
+from ..core.seeds import mixed, reseed
 from . import augment
 from .dataset import Part
 from .preparation import Preparation
@@ -113,11 +113,11 @@ class Given(Batches):
 
     def batches(self, start: int) -> Iterator[Batch]:
         with torch.random.fork_rng(devices=[]):  # a DataLoader draws its workers' seeds at once
-            torch.manual_seed(mixed(self.seed, ORDER, self.epoch))
+            reseed(mixed(self.seed, ORDER, self.epoch))
             iterator = iter(self.loader)
         for number in range(self.count):
             with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(mixed(self.seed, ORDER, self.epoch, number))
+                reseed(mixed(self.seed, ORDER, self.epoch, number))
                 try:
                     x, y = next(iterator)
                 except StopIteration:

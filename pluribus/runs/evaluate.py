@@ -11,7 +11,7 @@ from ..core.errors import DataError, FileError
 from ..core.modes import evaluating
 from ..core.predictive import Predictive
 from ..core.saving import load as load_ensemble
-from ..core.seeds import mixed
+from ..core.seeds import mixed, reseed
 from ..data import Columns, Data, load
 from ..data.batches import Stored
 from ..data.catalog import SETS
@@ -35,7 +35,7 @@ def judged(ensemble: Ensemble, part: Part, data: Data, seed: int = 0, report: An
     like = next(ensemble.parameters())
     with evaluating(ensemble), torch.random.fork_rng(devices=[]):
         for number, (x, y, _) in enumerate(Stored(part, ROWS, data.preparation)):
-            torch.manual_seed(mixed(seed, JUDGE, number))
+            reseed(mixed(seed, JUDGE, number))
             outputs = ensemble(x.to(like.device, like.dtype))
             y = y.to(like.device)
             if ensemble.task == "regression":

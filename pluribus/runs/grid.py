@@ -118,9 +118,8 @@ class Grid:
         table = csv.writer(text)
         table.writerow(["run", "method", "seed", "state", *names, "seconds"])
         for cell, each in zip(self.cells, states, strict=True):
-            table.writerow(
-                [cell.name, each["method"], each["seed"], each["state"], *(each["scores"].get(n, "") for n in names)]
-            )
+            scores = [each["scores"].get(name, "") for name in names]
+            table.writerow([cell.name, each["method"], each["seed"], each["state"], *scores, each.get("seconds", "")])
         write(self.path / "grid.csv", text.getvalue())
 
 

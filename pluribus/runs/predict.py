@@ -13,7 +13,7 @@ from torch import Tensor
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError
 from ..core.predictive import Predictive
-from ..core.seeds import mixed
+from ..core.seeds import mixed, reseed
 from ..data import Columns, Pixels, Preparation
 from ..data.table import SUFFIXES, read_table
 from .evaluate import JUDGE, draw, trained
@@ -27,7 +27,7 @@ def predict(path: Path, files: Sequence[Path], samples: int | None = None) -> It
         draw(made, samples)
     for number, file in enumerate(files):
         rows = read(file, preparation, tuple(about["shape"]))
-        torch.manual_seed(mixed(config.seed, JUDGE, number))
+        reseed(mixed(config.seed, JUDGE, number))
         like = next(made.parameters())
         p = made.predict(preparation(rows).to(like.device, like.dtype))
         for row, answer in enumerate(answers(made, p, about["classes"], preparation)):

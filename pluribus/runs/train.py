@@ -16,7 +16,7 @@ from ..core.convert import ensemble as convert
 from ..core.ensemble import Ensemble
 from ..core.errors import FileError
 from ..core.saving import save as save_ensemble
-from ..core.seeds import mixed
+from ..core.seeds import mixed, reseed
 from ..data import Data, load
 from ..data.catalog import SETS
 from ..models.registry import ModelError, build, default
@@ -134,7 +134,7 @@ def network(config: Config, data: Data) -> nn.Module:
     """The base network, with weights drawn from the seed."""
     assert config.model is not None
     options = {key: tuple(v) if isinstance(v, list) else v for key, v in config.model.items() if key != "name"}
-    torch.manual_seed(mixed(config.seed, WEIGHTS))
+    reseed(mixed(config.seed, WEIGHTS))
     return build(config.model["name"], data.shape, data.outputs, **options)
 
 

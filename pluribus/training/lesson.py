@@ -13,7 +13,7 @@ from torch import Tensor
 from ..core.ensemble import Criterion, Ensemble
 from ..core.errors import PluribusError
 from ..core.predictive import Predictive
-from ..core.seeds import mixed
+from ..core.seeds import mixed, reseed
 from ..data.batches import Batch, Batches
 from ..data.preparation import Preparation
 from ..metrics.streaming import Tally
@@ -77,7 +77,7 @@ class Lesson(L.LightningModule):
     def training_step(self, batch: Batch, batch_idx: int) -> STEP_OUTPUT:
         x, y, weight = batch
         step, epoch = self.global_step, len(self.train_batches)
-        torch.manual_seed(mixed(self.settings.seed, STEP, step, self.global_rank))
+        reseed(mixed(self.settings.seed, STEP, step, self.global_rank))
         views, targets = self.ensemble.deal(x, y)
         temper = optimisers.penalty_at(step, epoch, self.settings)
         loss = self.ensemble.objective(self.ensemble(views), targets, self.own_criterion, self.rows, temper)
@@ -106,7 +106,7 @@ class Lesson(L.LightningModule):
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         assert self.tally is not None
-        torch.manual_seed(mixed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
+        reseed(mixed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
         x, y, _ = batch
         outputs = self.ensemble(x)
         if self.ensemble.task == "regression":

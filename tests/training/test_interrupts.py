@@ -8,13 +8,26 @@ import time
 
 import pytest
 
-FLAGS = "--data digits --rows 300 --model small-cnn --method mimo --epochs 40 --batch-size 16 --quiet".split()
+FLAGS = [
+    "--data",
+    "digits",
+    "--rows",
+    "300",
+    "--model",
+    "small-cnn",
+    "--method",
+    "mimo",
+    "--batch-size",
+    "16",
+    "--epochs",
+    "40",
+]
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(sent, tmp_path):
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pluribus", "train", *FLAGS]
+    command = [sys.executable, "-m", "pluribus", "train", "--quiet", "--batch-size", "16", *FLAGS]
     process = subprocess.Popen([*command, "--out", "run"], cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
     while not list(tmp_path.glob("run/checkpoints/step-*")):
         time.sleep(0.01)
