@@ -3,8 +3,8 @@
     python benchmarks/throughput.py [--repeats 25] [--rows 3840] [--batch 128]
 
 LeNet-5 on images of 28×28 bytes. The bare loop has its batches ready as real numbers; `fit` shuffles, gathers and normalises
-them, and runs on Lightning. Both take turns, short ones, because machines change their minds; the ratio is the median of those of
-neighbours, without what is done once a run.
+them, and runs on Lightning. Both take turns, short ones, because machines change their minds; the ratio is the median of
+those of neighbours, without what is done once a run.
 """
 
 import argparse

@@ -69,7 +69,7 @@ def choices(field: FieldInfo) -> list[str]:
 
 def metavar(name: str, field: FieldInfo) -> str:
     if name in NAMES:
-        return "NAME[:KEY=VALUE,…]" if name != "data" else "NAME|PATH"
+        return "NAME[:KEY=VALUE,…]" if name != "data" else "NAME|PATH[:KEY=VALUE,…]"
     if name == "data_dir":
         return "FOLDER"
     text = str(field.annotation)

@@ -1,7 +1,7 @@
 """What commands print: tables on the terminal."""
 
 import contextlib
-import threading
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,26 +53,26 @@ def grid_table(states: list[dict[str, Any]]) -> Table:
 
 
 @contextlib.contextmanager
-def watching(grid: Any) -> Iterator[None]:
-    """The live table of a grid; in a log, nothing until the end."""
+def watching(grid: Any) -> Iterator[Any]:
+    """What to do with the states of a grid: on a terminal a live table, in a log a line for every run that ends."""
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
+    if console.is_terminal:
+        with Live(grid_table(grid.states()), console=console, transient=True, auto_refresh=False) as live:
+            yield lambda states: live.update(grid_table(states), refresh=True)
         return
-    done = threading.Event()
-    with Live(grid_table(grid.states()), console=console, transient=True, auto_refresh=False) as live:
+    told: set[tuple[str, int]] = set()
 
-        def draw() -> None:
-            while not done.wait(0.5):
-                live.update(grid_table(grid.states()), refresh=True)
+    def report(states: list[dict[str, Any]]) -> None:
+        for state in states:
+            if state["state"] in ("done", "failed") and (key := (state["method"], state["seed"])) not in told:
+                told.add(key)
+                line = "  ".join(f"{LONG.get(name, name)} {score(name, value)}" for name, value in state["scores"].items())
+                print(
+                    f"{len(told)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}",
+                    file=sys.stderr,
+                )
 
-        thread = threading.Thread(target=draw, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
+    yield report
 
 
 def grid_result(grid: Any, states: list[dict[str, Any]]) -> None:

@@ -137,8 +137,8 @@ def grid_again(path: Path, workers: str) -> None:
 def run_grid(made: Any, workers: str) -> None:
     from .show import grid_result, watching
 
-    with watching(made):
-        results = made.run(workers)
+    with watching(made) as report:
+        results = made.run(workers, report)
     grid_result(made, results)
 
 

@@ -9,18 +9,21 @@ weights.safetensors  the trained ensemble (and weights.json, for people)
 result.json          the test scores; its presence says that the run is finished
 """
 
+import contextlib
 import csv
 import io
 import json
 import os
 import platform
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock, Timeout
 
 from ..core.errors import FileError
 from ..core.files import write
@@ -53,6 +56,19 @@ class Run:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make the folder {self.path}: {error.strerror}; name another with --out") from error
+
+    @contextlib.contextmanager
+    def locked(self, wait: bool) -> Iterator[None]:
+        """One process at a time works in a run. The lock goes with the process, however it ends."""
+        lock = FileLock(self.path / ".lock", timeout=-1 if wait else 0)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise FileError(f"another process is working in {self.path}: let it finish, or stop it") from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         write(self.path / name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")

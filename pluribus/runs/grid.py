@@ -10,8 +10,9 @@ import importlib.util
 import io
 import os
 import socket
+import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from .config import ConfigError, chosen, configured, read
 from .folder import Run
 
 ATTEMPTS = 5
+
+Report = Callable[[list[dict[str, Any]]], None]
 
 
 @dataclass(frozen=True)
@@ -83,24 +86,54 @@ class Grid:
         cells = [Cell(name, configured(options, name).model_dump(mode="json")) for name, options in content.items()]
         return Grid(path, tuple(cells))
 
-    def run(self, workers: str = "1") -> list[dict[str, Any]]:
-        """Run what is not finished; a dead worker's runs are taken up again. Returns a state for every cell."""
+    def run(self, workers: str = "1", report: Report | None = None) -> list[dict[str, Any]]:
+        """Run what is not finished; a dead worker's runs are taken up again. Returns a state for every cell.
+
+        `report` is told the states whenever they change; grid.csv has them, too.
+        """
         check_workers(workers)
-        self.record()
-        for _ in range(ATTEMPTS):
-            left = [cell for cell in self.cells if not Run(self.path / cell.name).finished and not self.failed(cell)]
-            if not left:
-                break
-            try:
-                everywhere(left, self.path, workers)
-            except WorkerDied as error:
-                warnings.warn(f"a worker died ({error}); going on with what is left", stacklevel=2)
-        self.record()
+        for cell in self.cells:  # what failed may be tried again
+            (self.path / cell.name / "failed.txt").unlink(missing_ok=True)
+        with self.watched(report):
+            for _ in range(ATTEMPTS):
+                left = [cell for cell in self.cells if not Run(self.path / cell.name).finished and not self.failed(cell)]
+                if not left:
+                    break
+                try:
+                    everywhere(left, self.path, workers)
+                except WorkerDied as error:
+                    warnings.warn(f"a worker died ({error}); going on with what is left", stacklevel=2)
         lost = [cell.name for cell in self.cells if not Run(self.path / cell.name).finished]
         if lost:
             reason = self.failed(next(cell for cell in self.cells if cell.name in lost)) or "its worker died again and again"
             raise PluribusError(f"{len(lost)} of {len(self.cells)} runs did not finish; {lost[0]}: {reason}")
         return self.states()
+
+    @contextlib.contextmanager
+    def watched(self, report: Report | None) -> Iterator[None]:
+        """Look at the folders twice a second: they tell the same wherever the runs are."""
+        done = threading.Event()
+
+        def look() -> None:
+            before: list[dict[str, Any]] = []
+            while True:
+                last = done.wait(0.5)
+                states = self.states()
+                if states != before:
+                    self.record(states)
+                    if report is not None:
+                        report(states)
+                before = states
+                if last:
+                    return
+
+        thread = threading.Thread(target=look, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
 
     def failed(self, cell: Cell) -> str:
         path = self.path / cell.name / "failed.txt"
@@ -110,9 +143,8 @@ class Grid:
         """How far every run is, as its folder tells: the same wherever it runs."""
         return [state(Run(self.path / cell.name), cell) for cell in self.cells]
 
-    def record(self) -> None:
+    def record(self, states: list[dict[str, Any]]) -> None:
         """The table so far, as grid.csv."""
-        states = self.states()
         names = list(dict.fromkeys(name for each in states for name in each["scores"]))
         text = io.StringIO()
         table = csv.writer(text)
@@ -154,7 +186,7 @@ def one(options: dict[str, Any], path: str, threads: int) -> str:
     torch.set_num_threads(threads)
     folder = Path(path)
     try:
-        train(configured(options), folder, resume=True, progress=False)
+        train(configured(options), folder, resume=True, progress=False, wait=True)
     except (PluribusError, OSError, ValueError, RuntimeError) as error:
         folder.mkdir(parents=True, exist_ok=True)
         write(folder / "failed.txt", f"{type(error).__name__}: {error}\n")

@@ -1,5 +1,6 @@
 """From a configuration to a run folder."""
 
+import contextlib
 import json
 import os
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import lightning as L
 import torch
+from lightning.pytorch.callbacks import Checkpoint
 from torch import nn
 
 from ..core.convert import ensemble as convert
@@ -19,6 +21,7 @@ from ..core.saving import save as save_ensemble
 from ..core.seeds import mixed, reseed
 from ..data import Data, load
 from ..data.catalog import SETS
+from ..data.dataset import Part
 from ..models.registry import ModelError, build, default
 from ..training.fit import fit, leader
 from ..training.lesson import Lesson
@@ -31,9 +34,18 @@ WEIGHTS, SPLIT = 5, 6  # places of the seed
 
 
 def train(
-    config: Config, folder: Path, *, resume: bool = False, progress: bool = True, callbacks: Sequence[L.Callback] = ()
+    config: Config,
+    folder: Path,
+    *,
+    resume: bool = False,
+    progress: bool = True,
+    callbacks: Sequence[L.Callback] = (),
+    wait: bool = False,
 ) -> dict[str, Any]:
-    """Train as configured, leave everything in `folder`, and return the result: scores on the test rows, time, sizes."""
+    """Train as configured, leave everything in `folder`, and return the result: scores on the test rows, time, sizes.
+
+    If another process works in the folder, that is an error, or something to `wait` for.
+    """
     began = time.time()
     run = Run(folder)
     if resume and run.finished:
@@ -41,46 +53,52 @@ def train(
     check_machine(config)
     data = loaded(config)
     config = resolved(config, data)
-    kept, aside = data.split(config.validation, mixed(config.seed, SPLIT))
+    parts = data.split(config.validation, mixed(config.seed, SPLIT))
     made = converted(config, data)
     settle(run, config, data, resume)
-
-    if progress and leader():
-        print(f"{config.title()} → {run.path}", file=sys.stderr)
-    history = fit(
-        made,
-        kept,
-        aside if len(aside) else None,
-        folder=run.checkpoints,
-        resume=resume,
-        settings=config,
-        preparation=data.preparation,
-        augmentation=config.augment,
-        callbacks=[Records(run), *callbacks],
-        loggers=tensorboard(run.path),
-        progress=progress,
-    )
-    if not leader():
-        return {}
-    run.write_metrics(history)
-    save_ensemble(made, run.weights)
-    part, name = (data.test, "test") if len(data.test) else (aside, "validation")
-    cost = made.describe()
-    result = {
-        "title": config.title(),
-        "split": name if len(part) else None,
-        "scores": judged(made, part, data, config.seed) if len(part) else {},
-        "epochs": len(history),
-        "seconds": round(time.time() - began, 1),
-        "parameters": cost.parameters,
-        "base_parameters": cost.base_parameters,
-    }
-    run.write_json("result.json", result)
+    with run.locked(wait) if leader() else contextlib.nullcontext():
+        if run.finished:  # while we waited
+            return run.read_json("result.json")
+        if progress and leader():
+            print(f"{config.title()} → {run.path}", file=sys.stderr)
+        history = fit(
+            made,
+            parts[0],
+            parts[1] if len(parts[1]) else None,
+            folder=run.checkpoints,
+            resume=resume,
+            settings=config,
+            preparation=data.preparation,
+            augmentation=config.augment,
+            callbacks=[Records(run), *callbacks],
+            loggers=tensorboard(run.path),
+            progress=progress,
+        )
+        if not leader():
+            return {}
+        run.write_metrics(history)
+        save_ensemble(made, run.weights)
+        result = summary(made, config, data, parts[1])
+        result |= {"epochs": len(history), "seconds": round(time.time() - began, 1)}
+        run.write_json("result.json", result)
     return result
 
 
-class Records(L.Callback):
-    """The table, after every epoch."""
+def summary(made: Ensemble, config: Config, data: Data, aside: Part) -> dict[str, Any]:
+    """The scores on the test rows, or, where there are none, on those set aside."""
+    part, name = (data.test, "test") if len(data.test) else (aside, "validation")
+    cost = made.describe()
+    return {
+        "title": config.title(),
+        "split": name if len(part) else None,
+        "scores": judged(made, part, data, config.seed) if len(part) else {},
+        "parameters": cost.parameters,
+        "base_parameters": cost.base_parameters,
+    }
+
+
+class Records(Checkpoint):
+    """The table, after every epoch; Lightning runs this kind of callback last."""
 
     def __init__(self, run: Run) -> None:
         self.run = run

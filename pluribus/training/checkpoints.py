@@ -96,7 +96,7 @@ class Best(L.Callback):
         score = lesson.scores.get("nll", lesson.scores.get("rmse", float("inf")))
         if score < self.score:
             self.score, self.epoch, self.waited = score, trainer.current_epoch + 1, 0
-            self.weights = {name: value.detach().clone() for name, value in lesson.ensemble.state_dict().items()}
+            self.weights = {name: value.detach().clone() for name, value in lesson.state().items()}
         else:
             self.waited += 1
         trainer.should_stop = self.waited >= self.patience

@@ -96,6 +96,8 @@ def fit(
             raise Diverged(f"{error}; {good}. A lower lr, warmup or clip may help") from None
         if best and best.weights:
             ensemble.load_state_dict(best.weights)
+        elif lesson.whole is not None:
+            ensemble.load_state_dict(lesson.state())
     return lesson.history
 
 
@@ -163,7 +165,8 @@ def as_batches(
         raise TypeError(f"data must be tensors (x, y), a Dataset or a loader, got {type(given).__name__}")
     dataset = getattr(given, "dataset", None)
     batches = Given(given, settings.seed)
-    return batches, len(dataset) if dataset is not None else settings.batch_size * len(batches)
+    size = getattr(given, "batch_size", None) or settings.batch_size
+    return batches, len(dataset) if dataset is not None else size * len(batches)
 
 
 def checked(options: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import math
 from typing import Any
 
 import lightning as L
@@ -47,6 +48,7 @@ class Lesson(L.LightningModule):
         self.own_criterion = criterion or smoothed(ensemble, settings.label_smoothing)
         self.epoch_loss = [0.0, 0]  # the sum over the epoch's steps so far, and their number
         self.last_loss = float("nan")
+        self.pending: list[tuple[int, Tensor]] = []
         self.scores: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
         self.tally: Tally | None = None
@@ -65,11 +67,13 @@ class Lesson(L.LightningModule):
             self.whole = (self.ensemble,)  # in a tuple, so that it is not one of our modules
             self.ensemble = shard(copy.deepcopy(self.ensemble))
 
-    def on_train_end(self) -> None:
-        if self.whole is not None:
-            from .sharding import whole
+    def state(self) -> dict[str, Tensor]:
+        """The ensemble's, every tensor whole. All processes must ask for it."""
+        if self.whole is None:
+            return self.ensemble.state_dict()
+        from .sharding import whole
 
-            self.whole[0].load_state_dict(whole(self.ensemble))
+        return whole(self.ensemble)
 
     def on_train_epoch_start(self) -> None:
         self.train_batches.epoch = self.current_epoch
@@ -81,16 +85,22 @@ class Lesson(L.LightningModule):
         views, targets = self.ensemble.deal(x, y)
         temper = optimisers.penalty_at(step, epoch, self.settings)
         loss = self.ensemble.objective(self.ensemble(views), targets, self.own_criterion, self.rows, temper)
-        self.note(loss, weight)
-        return loss * weight if weight != 1.0 else loss
+        loss = loss * weight if weight != 1.0 else loss
+        self.pending.append((step, loss.detach()))
+        if loss.device.type == "cpu" or len(self.pending) == 20:  # to look is to wait for an accelerator
+            self.look()
+        return loss
 
-    def note(self, loss: Tensor, weight: float) -> None:
-        value = loss.item()
-        if value - value != 0.0:  # NaN or infinite
-            raise Diverged(f"the loss became {value} at step {self.global_step} (epoch {self.current_epoch + 1})")
-        self.last_loss = value
-        self.epoch_loss[0] += value * weight
-        self.epoch_loss[1] += 1
+    def look(self) -> None:
+        """Read the losses since the last look, and stop if one is no number."""
+        pending, self.pending = self.pending, []
+        values = torch.stack([loss for _, loss in pending]).tolist() if pending else []
+        for (step, _), value in zip(pending, values, strict=True):
+            if not math.isfinite(value):
+                raise Diverged(f"the loss became {value} at step {step} (epoch {step // len(self.train_batches) + 1})")
+            self.last_loss = value
+            self.epoch_loss[0] += value
+            self.epoch_loss[1] += 1
 
     def configure_optimizers(self) -> Any:
         optimizer = optimisers.optimiser(self.ensemble.param_groups(), self.settings)
@@ -123,6 +133,7 @@ class Lesson(L.LightningModule):
         )
 
     def on_train_epoch_end(self) -> None:
+        self.look()
         total = torch.tensor(self.epoch_loss, dtype=torch.double, device=self.device)
         if self.trainer.world_size > 1:
             total = self.summed(total)
@@ -139,6 +150,7 @@ class Lesson(L.LightningModule):
     # --- what a checkpoint remembers ------------------------------------------------------------------------------
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.look()
         total = torch.tensor(self.epoch_loss, dtype=torch.double, device=self.device)
         if self.trainer.world_size > 1:  # one file for all processes: each will take up an equal part
             total = self.summed(total) / self.trainer.world_size

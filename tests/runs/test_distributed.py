@@ -84,6 +84,16 @@ def test_every_kind_of_method_trains_on_two_processes(method, strategy, tmp_path
 
 
 @pytest.mark.slow
+def test_early_stopping_keeps_the_best_of_sharded_weights(tmp_path):
+    for name, more in (("alone", []), ("sharded", ["--devices", "2", "--strategy", "fsdp"])):
+        run(tmp_path / name, *PLAIN, "--patience", "5", *more)
+    check_same(tmp_path / "sharded", tmp_path / "alone")
+    ours, theirs = (load_file(tmp_path / name / "weights.safetensors") for name in ("sharded", "alone"))
+    for name in theirs:
+        torch.testing.assert_close(ours[name], theirs[name], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), [("fsdp", "fsdp"), ("fsdp", "ddp"), ("ddp", "fsdp")])
 def test_a_checkpoint_goes_on_under_another_strategy(first, second, alone, tmp_path):
     """Stopped after the first of two epochs, by taking the second's checkpoints and the end away."""

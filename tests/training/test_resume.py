@@ -13,6 +13,7 @@ import torch
 from pluribus.core import files
 from pluribus.core.errors import FileError
 from pluribus.runs.config import configured
+from pluribus.runs.folder import Run
 from pluribus.runs.train import train
 from pluribus.training.checkpoints import found, newest
 from pluribus.training.storage import dump, read
@@ -132,6 +133,15 @@ def test_a_finished_run_is_not_trained_again(tmp_path):
     written = (tmp_path / "run/weights.safetensors").stat().st_mtime_ns
     assert train(configured(options), tmp_path / "run", resume=True, progress=False) == first
     assert (tmp_path / "run/weights.safetensors").stat().st_mtime_ns == written
+
+
+def test_two_processes_do_not_work_in_one_run(tmp_path):
+    options = configured(RUNS["single"] | {"epochs": 1, "warmup": 0})
+    run = Run(tmp_path / "run")
+    run.make()
+    with run.locked(wait=False), pytest.raises(FileError, match="another process is working in"):
+        train(options, run.path, resume=True, progress=False)
+    train(options, run.path, resume=True, progress=False)
 
 
 def test_checkpoints_hold_every_kind_of_value(tmp_path):
