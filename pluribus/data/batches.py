@@ -4,11 +4,14 @@ The batch size is that of all processes together: each takes its share of the ro
 two processes takes the same steps.
 """
 
+import random
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from ..core import trees
 from ..core.errors import DataError
@@ -96,7 +99,8 @@ class Stored(Batches):
 class Given(Batches):
     """Batches of somebody's own loader, a DataLoader say: any iterable of (x, y) that begins anew every time.
 
-    Whatever it draws from torch's generator for a batch it draws after that batch's own seed, so that it repeats.
+    Whatever it draws for a batch (from torch, NumPy, Python, or a generator of its own) it draws after that batch's own seed, so
+    that it repeats. Only workers that persist from epoch to epoch keep a state that cannot be told: resuming is not exact then.
     """
 
     def __init__(self, loader: Iterable[Any], seed: int = 0) -> None:
@@ -112,12 +116,10 @@ class Given(Batches):
         return self.count
 
     def batches(self, start: int) -> Iterator[Batch]:
-        with torch.random.fork_rng(devices=[]):  # a DataLoader draws its workers' seeds at once
-            reseed(mixed(self.seed, ORDER, self.epoch))
+        with drawing(mixed(self.seed, ORDER, self.epoch), self.loader):  # a DataLoader draws its workers' seeds at once
             iterator = iter(self.loader)
         for number in range(self.count):
-            with torch.random.fork_rng(devices=[]):
-                reseed(mixed(self.seed, ORDER, self.epoch, number))
+            with drawing(mixed(self.seed, ORDER, self.epoch, number), self.loader):
                 try:
                     x, y = next(iterator)
                 except StopIteration:
@@ -129,3 +131,23 @@ class Given(Batches):
                 x = trees.apply(lambda leaf: leaf[self.rank :: self.world], x)
                 y = y[self.rank :: self.world]
             yield Batch(x, y, self.weight(rows))
+
+
+@contextmanager
+def drawing(seed: int, loader: Any) -> Iterator[None]:
+    """Whatever the loader draws meanwhile is a function of the seed; torch's, NumPy's and Python's state is then as before."""
+    sampler = getattr(loader, "batch_sampler", None)
+    places = (loader, getattr(loader, "sampler", None), sampler, getattr(sampler, "sampler", None))
+    own = [generator for place in places if isinstance(generator := getattr(place, "generator", None), Generator)]
+    before = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng(devices=[]):
+        reseed(seed)
+        random.seed(seed)
+        np.random.seed(seed % 2**32)
+        for generator in own:
+            generator.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(before[0])
+            np.random.set_state(before[1])

@@ -59,8 +59,6 @@ def train(
     with run.locked(wait) if leader() else contextlib.nullcontext():
         if run.finished:  # while we waited
             return run.read_json("result.json")
-        if progress and leader():
-            print(f"{config.title()} → {run.path}", file=sys.stderr)
         history = fit(
             made,
             parts[0],
@@ -70,7 +68,7 @@ def train(
             settings=config,
             preparation=data.preparation,
             augmentation=config.augment,
-            callbacks=[Records(run), *callbacks],
+            callbacks=[Records(run, f"{config.title()} → {run.path}" if progress else ""), *callbacks],
             loggers=tensorboard(run.path),
             progress=progress,
         )
@@ -100,8 +98,12 @@ def summary(made: Ensemble, config: Config, data: Data, aside: Part) -> dict[str
 class Records(Checkpoint):
     """The table, after every epoch; Lightning runs this kind of callback last."""
 
-    def __init__(self, run: Run) -> None:
-        self.run = run
+    def __init__(self, run: Run, title: str) -> None:
+        self.run, self.title = run, title
+
+    def on_train_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        if self.title and trainer.is_global_zero:
+            print(self.title, file=sys.stderr)
 
     def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
         assert isinstance(lesson, Lesson)

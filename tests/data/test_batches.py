@@ -1,10 +1,12 @@
 import functools
 import itertools
 import operator
+import random
 
+import numpy as np
 import pytest
 import torch
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pluribus.core.errors import DataError
 from pluribus.core.seeds import mixed
@@ -94,6 +96,38 @@ def test_a_loader_of_ones_own_repeats_and_goes_on_from_the_middle():
     assert labels(batches) == whole[2:]
     batches.epoch = 1
     assert labels(batches) != whole
+
+
+class Noisy(Dataset):
+    """Rows with noise from one of the generators that people use."""
+
+    def __init__(self, draw):
+        self.draw = draw
+
+    def __len__(self):
+        return 12
+
+    def __getitem__(self, row):
+        return float(self.draw()), row
+
+
+@pytest.mark.parametrize("draw", [lambda: torch.rand(()), np.random.rand, random.random], ids=["torch", "numpy", "python"])
+def test_a_loader_may_draw_from_any_generator(draw):
+    """And may have one of its own, which a run that goes on in another process would find as it was at first."""
+
+    def rows(start):
+        loader = DataLoader(Noisy(draw), 4, shuffle=True, generator=torch.Generator().manual_seed(0))
+        batches = Given(loader, seed=3)
+        batches.epoch, batches.start = 1, start
+        return [(batch.x.tolist(), batch.y.tolist()) for batch in batches]
+
+    whole = rows(0)
+    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()
+    assert rows(2) == whole[2:]
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert np.array_equal(np.random.get_state()[1], states[1])
+    assert random.getstate() == states[2]
+    assert whole[0][0] != whole[1][0]
 
 
 def test_a_batch_too_small_for_its_processes_is_refused():
