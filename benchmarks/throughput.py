@@ -19,7 +19,7 @@ import pluribus
 from pluribus.data.dataset import Part
 from pluribus.data.preparation import Pixels
 from pluribus.models import lenet5
-from pluribus.training import fit
+from pluribus.training.fit import fit
 
 TARGET = 1.10
 

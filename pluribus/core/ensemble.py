@@ -170,9 +170,13 @@ class Ensemble(nn.Module):
             )
         return answer.unflatten(0, (count, size))
 
-    @torch.compiler.disable
     def prepare(self, x: Any) -> None:
         """Find out where members part (see `branching`). The first forward pass does it by itself."""
+        # Not as a decorator: that would import the compiler, and with it half of what `import pluribus` takes.
+        search = torch.compiler.disable(self.search) if torch.compiler.is_compiling() else self.search
+        search(x)
+
+    def search(self, x: Any) -> None:
         x = x.of(0) if isinstance(x, Views) else x
         if trees.rows(x) == 0:
             raise ValueError("the first batch must have at least one row, got none")

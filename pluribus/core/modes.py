@@ -9,8 +9,23 @@ from torch import nn
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
     """Evaluation mode for a while; then every part is as it was."""
+    with restored(module):
+        module.eval()
+        yield
+
+
+@contextmanager
+def learning(module: nn.Module) -> Iterator[None]:
+    """Training mode for a while, if it is not in that already; then every part is as it was."""
+    with restored(module):
+        if not module.training:
+            module.train()
+        yield
+
+
+@contextmanager
+def restored(module: nn.Module) -> Iterator[None]:
     modes = {part: part.training for part in module.modules()}
-    module.eval()
     try:
         yield
     finally:

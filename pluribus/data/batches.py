@@ -99,8 +99,8 @@ class Stored(Batches):
 class Given(Batches):
     """Batches of somebody's own loader, a DataLoader say: any iterable of (x, y) that begins anew every time.
 
-    Whatever it draws for a batch (from torch, NumPy, Python, or a generator of its own) it draws after that batch's own seed, so
-    that it repeats. Only workers that persist from epoch to epoch keep a state that cannot be told: resuming is not exact then.
+    Whatever it draws for a batch (from torch, NumPy, Python, a generator of its own) it draws after that batch's own seed, and
+    so repeats. Only workers that persist from epoch to epoch keep a state that cannot be told: resuming is not exact then.
     """
 
     def __init__(self, loader: Iterable[Any], seed: int = 0) -> None:

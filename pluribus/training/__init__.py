@@ -1,6 +1,8 @@
-"""One loop on Lightning; optimisers, schedules, checkpoints. It knows no method."""
+"""One loop on Lightning; optimisers, schedules, checkpoints. It knows no method.
 
-from .fit import fit
+`fit` is in `training.fit`, and in `pluribus.fit`: reading the settings alone does not bring Lightning along.
+"""
+
 from .settings import Settings
 
-__all__ = ["Settings", "fit"]
+__all__ = ["Settings"]

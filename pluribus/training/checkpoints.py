@@ -56,9 +56,11 @@ class Checkpoints(Checkpoint):  # Lightning runs these after everything else
         return trainer.global_step % 20 == 0 and bool(trainer.strategy.broadcast(late))
 
     def save(self, trainer: L.Trainer) -> None:
-        trainer.save_checkpoint(self.folder / f"step-{trainer.global_step:08d}.safetensors")
+        path = self.folder / f"step-{trainer.global_step:08d}.safetensors"
+        trainer.save_checkpoint(path)
         if trainer.is_global_zero:
-            for old in found(self.folder)[KEPT:]:
+            # Later ones were passed over as damaged: they do not count.
+            for old in [each for each in found(self.folder) if each.name <= path.name][KEPT:]:
                 old.unlink(missing_ok=True)
         self.last = time.monotonic()
 
@@ -68,15 +70,17 @@ def found(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*.safetensors"), reverse=True)
 
 
-def newest(folder: Path) -> Path | None:
-    """The newest checkpoint that is whole. Damaged ones are passed over with a warning."""
+def newest(folder: Path, sound: bool = False) -> Path | None:
+    """The newest checkpoint that is whole; if it must be `sound`, with weights that are numbers. Damaged ones are passed over
+    with a warning."""
     for path in found(folder):
         try:
-            read(path)
+            weights = read(path)["state_dict"].values()
         except FileError as error:
             warnings.warn(f"{error}; going back to the one before", stacklevel=2)
             continue
-        return path
+        if not sound or all(bool(weight.isfinite().all()) for weight in weights):
+            return path
     return None
 
 

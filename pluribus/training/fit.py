@@ -12,16 +12,16 @@ import lightning as L
 import torch
 from lightning.pytorch.strategies import DDPStrategy, Strategy
 from torch import Tensor
-from torch.utils.data import Dataset, default_collate
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from ..core.ensemble import Criterion, Ensemble
 from ..core.errors import FileError
-from ..core.modes import evaluating
+from ..core.modes import learning
 from ..core.spec import Spec
 from ..data.batches import Batches, Given, Stored
 from ..data.dataset import Part
 from ..data.preparation import Preparation
-from .checkpoints import Best, Checkpoints, newest
+from .checkpoints import Best, Checkpoints, found, newest
 from .interrupts import Interrupts
 from .lesson import Diverged, Lesson
 from .progress import Bar
@@ -75,6 +75,8 @@ def fit(
     checkpoint = None
     if folder is not None:
         place = Path(folder)
+        if not resume and leader() and found(place):  # a later resume could not tell the two runs apart
+            raise FileError(f"{place} holds the checkpoints of a run: go on with it by resume=True, or name another folder")
         checkpoint = newest(place) if resume else None
         if checkpoint is not None:
             check_fits(checkpoint, ensemble)
@@ -85,13 +87,12 @@ def fit(
     prepare(ensemble, batches)
     if settings.compile:
         ensemble.compile()
-    with quiet(), evaluating(ensemble), interrupts.listening() if folder is not None else contextlib.nullcontext():
-        ensemble.train()
+    with quiet(), learning(ensemble), interrupts.listening() if folder is not None else contextlib.nullcontext():
         trainer = trained_by(settings, hooks, list(loggers), folder is not None)
         try:
             trainer.fit(lesson, batches, judged, ckpt_path=checkpoint)
         except Diverged as error:
-            kept = newest(Path(folder)) if folder is not None else None
+            kept = newest(Path(folder), sound=True) if folder is not None else None
             good = f"the last good checkpoint is {kept}" if kept else "there is no checkpoint before it"
             raise Diverged(f"{error}; {good}. A lower lr, warmup or clip may help") from None
         if best and best.weights:
@@ -156,13 +157,20 @@ def as_batches(
         return given, settings.batch_size * len(given)
     if isinstance(given, (tuple, list)) and len(given) == 2 and all(isinstance(part, Tensor) for part in given):
         given = Part(*given)
+    elif isinstance(given, TensorDataset) and len(given.tensors) == 2:
+        given = Part(*given.tensors)
     elif isinstance(given, Dataset):
-        given = Part(*default_collate([given[index] for index in range(len(given))]))  # type: ignore[arg-type]
+        if not hasattr(given, "__len__"):
+            raise TypeError(f"a Dataset must have a length, got {type(given).__name__} without one")
+        # Row by row, not once for all: it may augment. A row alone has no batch statistics.
+        given = DataLoader(given, size, shuffle=train, drop_last=train and len(given) > size and len(given) % size == 1)
     if isinstance(given, Part):
         kind = augmentation or "none"
         return Stored(given, size, preparation, seed=settings.seed, shuffled=train, augmentation=kind), len(given)
     if not isinstance(given, Iterable):
         raise TypeError(f"data must be tensors (x, y), a Dataset or a loader, got {type(given).__name__}")
+    if augmentation not in (None, "none") or preparation != Preparation():
+        raise ValueError("augmentation and preparation are for tensors in memory: a Dataset or a loader does its own")
     dataset = getattr(given, "dataset", None)
     batches = Given(given, settings.seed)
     size = getattr(given, "batch_size", None) or settings.batch_size

@@ -5,10 +5,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 import pluribus
 from pluribus import metrics
+from pluribus.core.errors import FileError
 from pluribus.data import Pixels, Preparation
 from pluribus.data.dataset import Part
 from pluribus.training.fit import fit
@@ -145,6 +146,62 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step_and_the_check
     ensemble = pluribus.ensemble(net(), pluribus.Single())
     with pytest.raises(Diverged, match=r"became nan at step 5 .*last good checkpoint is .*step-00000004"):
         fit(ensemble, (x, y), epochs=9, batch_size=32, folder=tmp_path, callbacks=[Poison()], **QUIET)
+
+
+def test_a_checkpoint_with_weights_that_are_no_numbers_is_not_called_good(tmp_path):
+    """The loss of a step was a number, but not the gradient: the checkpoint after it is worthless."""
+
+    class Poison(L.Callback):
+        def on_train_batch_end(self, trainer, lesson, *_):
+            if trainer.global_step == 4:
+                with torch.no_grad():
+                    next(lesson.parameters()).fill_(float("nan"))
+
+    ensemble = pluribus.ensemble(net(), pluribus.Single())
+    with pytest.raises(Diverged, match=r"became nan at step 4 .*last good checkpoint is .*step-00000002"):
+        fit(ensemble, blobs(64), epochs=9, batch_size=32, folder=tmp_path, callbacks=[Poison()], **QUIET)
+
+
+def test_another_runs_checkpoints_are_neither_mixed_with_nor_gone_on_from(tmp_path):
+    fit(pluribus.ensemble(net(), pluribus.Single()), blobs(64), epochs=2, folder=tmp_path, **QUIET)
+    with pytest.raises(FileError, match="holds the checkpoints of a run: go on with it by resume=True"):
+        fit(pluribus.ensemble(net(), pluribus.Single()), blobs(64), epochs=2, folder=tmp_path, lr=0.1, **QUIET)
+
+
+def test_what_is_frozen_in_a_training_network_stays_frozen():
+    base = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+    base[1].eval()
+    ensemble = pluribus.ensemble(base, pluribus.Single())
+    fit(ensemble, blobs(64), blobs(64), epochs=2, **QUIET)
+    assert torch.equal(ensemble.net[1].running_mean, torch.zeros(8))
+    assert [part.training for part in ensemble.net] == [True, False, True, True]
+    fit(ensemble.eval(), blobs(64), epochs=1, **QUIET)
+    assert not torch.equal(ensemble.net[1].running_mean, torch.zeros(8)), "a network in evaluation mode is trained as a whole"
+    assert not any(part.training for part in ensemble.modules())
+
+
+def test_a_dataset_that_augments_does_so_in_every_epoch():
+    x, y = blobs(33)
+    seen = []
+
+    class Shaken(Dataset):
+        def __len__(self):
+            return 33
+
+        def __getitem__(self, row):
+            noise = torch.rand(()).item()
+            seen.append(noise)
+            return x[row] + noise, y[row]
+
+    fit(pluribus.ensemble(net(), pluribus.Single()), Shaken(), epochs=3, batch_size=16, **QUIET)
+    assert len(set(seen)) >= 3 * 32
+
+
+@pytest.mark.parametrize("options", [{"augmentation": "flip"}, {"preparation": Preparation(target=(1.0, 2.0))}])
+def test_a_loader_does_its_own_preparation(options):
+    loader = DataLoader(TensorDataset(*blobs(64)), 32)
+    with pytest.raises(ValueError, match="a loader does its own"):
+        fit(pluribus.ensemble(net(), pluribus.Single()), loader, epochs=1, **options, **QUIET)
 
 
 def test_early_stopping_keeps_the_best_epoch():

@@ -114,6 +114,10 @@ def test_with_every_checkpoint_damaged_the_run_begins_anew(tmp_path):
     options = stopped(tmp_path / "run")
     for path in found(tmp_path / "run" / "checkpoints"):
         path.write_bytes(b"nothing")
+    with pytest.warns(UserWarning, match="damaged"), pytest.raises(RuntimeError, match="enough"):
+        train(configured(options), tmp_path / "run", resume=True, progress=False, callbacks=[StopAt(7)])
+    kept = [path.name for path in found(tmp_path / "run" / "checkpoints")][2:]
+    assert kept == ["step-00000006.safetensors", "step-00000004.safetensors"], "what is damaged does not push them out"
     with pytest.warns(UserWarning, match="damaged"):
         result = train(configured(options), tmp_path / "run", resume=True, progress=False)
     assert result["epochs"] == 3
