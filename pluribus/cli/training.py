@@ -79,6 +79,8 @@ def train(
     try:
         done = start(made, path, resume=resume is not None, progress=not quiet)
     except Interrupted:
+        if not leader():
+            raise SystemExit(130) from None
         fail(f"stopped, and saved; go on with: pluribus train --resume {path}", 130)
     if leader():
         result(done, path)
@@ -135,10 +137,14 @@ def grid_again(path: Path, workers: str) -> None:
 
 
 def run_grid(made: Any, workers: str) -> None:
+    from ..training.interrupts import Interrupted
     from .show import grid_result, watching
 
-    with watching(made) as report:
-        results = made.run(workers, report)
+    try:
+        with watching(made) as report:
+            results = made.run(workers, report)
+    except (Interrupted, KeyboardInterrupt):
+        fail(f"stopped; go on with: pluribus train --resume {made.path}", 130)
     grid_result(made, results)
 
 

@@ -212,9 +212,15 @@ class Ensemble(nn.Module):
         if batch_size is not None:
             require_count("batch_size", batch_size, 1, "rows are answered in parts of at least one")
         with evaluating(self):
-            size = batch_size or max(1, 4096 // self.members)
+            size = batch_size or self.at_once
             outputs = [self(trees.part(x, start, size)) for start in range(0, max(trees.rows(x), 1), size)]
         return Predictive(torch.cat(outputs, dim=1), self.task)
+
+    @property
+    def at_once(self) -> int:
+        """How many rows to answer at once in evaluation, so that memory does not grow with M."""
+        with evaluating(self):
+            return max(1, 4096 // self.members)
 
     # --- training -------------------------------------------------------------------------------------------------
 

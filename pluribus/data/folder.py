@@ -53,7 +53,7 @@ def read(
     def part(folder: dict[str, list[Path]]) -> Part:
         images = [image for paths in folder.values() for image in paths]
         labels = [classes.index(name) for name, paths in folder.items() for _ in paths]
-        return Part(_decode(images, height, width, channels), torch.tensor(labels, dtype=torch.long))
+        return Part(decode(images, height, width, channels), torch.tensor(labels, dtype=torch.long))
 
     every = part(train)
     if tested:
@@ -113,7 +113,8 @@ def _header(path: Path) -> Header:
         return ((width, height) if turned else (height, width)), image.mode
 
 
-def _decode(paths: list[Path], height: int, width: int, channels: int) -> Tensor:
+def decode(paths: list[Path], height: int, width: int, channels: int) -> Tensor:
+    """Images upright and in one size: bytes, `[N, C, H, W]`."""
     pixels = np.empty((len(paths), height, width, channels), np.uint8)
     for row, path in zip(pixels, paths, strict=True):
         with _opened(path) as image:

@@ -14,6 +14,7 @@ from ..core.errors import FileError, PluribusError
 from ..core.files import write
 from ..core.names import unknown
 from ..core.spec import Spec
+from ..data.catalog import SETS
 from ..training.settings import Settings, Share
 from .choice import parse, written
 
@@ -104,6 +105,17 @@ def configured(options: Mapping[str, Any], source: str = "") -> Config:
         raise ConfigError(explained(error, source)) from None
     made.spec  # noqa: B018  unknown methods and options are said before any data is read
     return made
+
+
+def located(config: Config) -> Config:
+    """With whole paths: whoever reads it may stand elsewhere."""
+    update: dict[str, Any] = {}
+    path = Path(config.data["name"]).expanduser()
+    if config.data["name"] not in SETS and path.exists():
+        update["data"] = config.data | {"name": str(path.resolve())}
+    if config.data_dir is not None:
+        update["data_dir"] = str(Path(config.data_dir).expanduser().resolve())
+    return config.model_copy(update=update)
 
 
 def explained(error: ValidationError, source: str = "") -> str:

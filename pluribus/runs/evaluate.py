@@ -34,7 +34,7 @@ def judged(ensemble: Ensemble, part: Part, data: Data, seed: int = 0, report: An
     tally = Tally(ensemble.task)
     like = next(ensemble.parameters())
     with evaluating(ensemble), torch.random.fork_rng(devices=[]):
-        for number, (x, y, _) in enumerate(Stored(part, ROWS, data.preparation)):
+        for number, (x, y, _) in enumerate(Stored(part, min(ROWS, ensemble.at_once), data.preparation)):
             reseed(mixed(seed, JUDGE, number))
             outputs = ensemble(x.to(like.device, like.dtype))
             y = y.to(like.device)
@@ -84,7 +84,7 @@ def rows_of(
 ) -> tuple[Data, Part]:
     """The rows to judge by: a split of the run's own data, or another set with the same classes."""
     if other is not None and isinstance(preparation, Columns):
-        return table_rows(configs.parse(other), preparation)
+        return table_rows(configs.parse(other), preparation, config.data.get("header"))
     choice = config.data if other is None else configs.parse(other)
     data = load(choice["name"], config.data_dir, **{key: value for key, value in choice.items() if key != "name"})
     if tuple(data.shape) != tuple(about["shape"]) or data.task != about["task"]:
@@ -92,6 +92,8 @@ def rows_of(
             f"{data.name} has inputs of {'×'.join(map(str, data.shape))} for {data.task}; the run learnt "
             f"{about['task']} of {'×'.join(map(str, about['shape']))}: choose data like that"
         )
+    if other is None and config.data["name"] not in SETS:  # of a known set, test rows are what they are
+        check_unchanged(data.limited(config.rows, config.seed), about)
     data = renamed(replace(data, preparation=preparation), about["classes"])
     if split == "validation" or (split == "train" and other is None):  # as the run itself divided them
         from .train import SPLIT
@@ -103,6 +105,17 @@ def rows_of(
     if not len(part):
         raise ConfigError(f"{data.name} has no {split} rows: choose --split train, validation or test")
     return data, part
+
+
+def check_unchanged(data: Data, about: dict[str, Any]) -> None:
+    """The rows must be those that the run began with: among others, the same ones would not be set aside."""
+    now = {"train": len(data.train), "test": len(data.test), "shape": list(data.shape), "classes": list(data.classes)}
+    for what, found in now.items():
+        if about.get(what) != found:
+            raise DataError(
+                f"{data.source or data.name} has changed since the run began ({what}: {about.get(what)} then, {found} now): "
+                "rows that it learnt from may now be set aside for the test; bring the old data back, or train anew"
+            )
 
 
 def renamed(data: Data, classes: list[str]) -> Data:
@@ -121,14 +134,14 @@ def renamed(data: Data, classes: list[str]) -> Data:
     return data
 
 
-def table_rows(choice: dict[str, Any], preparation: Columns) -> tuple[Data, Part]:
+def table_rows(choice: dict[str, Any], preparation: Columns, header: bool | None) -> tuple[Data, Part]:
     """All rows of another table, encoded as those that the run learnt from; its own mean and spread would be others."""
     path = Path(choice["name"]).expanduser()
     if len(choice) > 1 or not path.name.lower().endswith(SUFFIXES):
         raise ConfigError(
             f"the run learnt from a table: --data must be one, with the same columns, got {configs.written(choice)}"
         )
-    frame = read_table(path)
+    frame = read_table(path, header)
     try:
         part = Part(preparation.encode(frame), preparation.targets(frame))
     except DataError as error:

@@ -22,10 +22,12 @@ import yaml
 from ..core.errors import FileError, PluribusError
 from ..core.files import write
 from .choice import written
-from .config import ConfigError, chosen, configured, read
+from .config import ConfigError, chosen, configured, located, read
 from .folder import Run
 
 ATTEMPTS = 5
+ALONE = threading.Lock()
+"""One run at a time in a process: a Dask worker has several threads, and all of them draw from one generator."""
 
 Report = Callable[[list[dict[str, Any]]], None]
 
@@ -62,7 +64,7 @@ class Grid:
         for method in methods:
             choice = chosen(method)
             for seed in seeds:
-                wanted = configured(dict(options) | {"method": choice, "seed": seed})
+                wanted = located(configured(dict(options) | {"method": choice, "seed": seed}))
                 safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in written(choice))
                 cells.append(Cell(f"{safe}-seed{seed}", wanted.model_dump(mode="json")))
         names = [cell.name for cell in cells]
@@ -181,12 +183,16 @@ def one(options: dict[str, Any], path: str, threads: int) -> str:
 
     import pluribus  # noqa: F401  the methods
 
+    from ..training.interrupts import Interrupted
     from .train import train
 
     torch.set_num_threads(threads)
     folder = Path(path)
     try:
-        train(configured(options), folder, resume=True, progress=False, wait=True)
+        with ALONE:
+            train(configured(options), folder, resume=True, progress=False, wait=True)
+    except Interrupted:  # by a person: the run did not fail, and the next one must not begin
+        raise
     except (PluribusError, OSError, ValueError, RuntimeError) as error:
         folder.mkdir(parents=True, exist_ok=True)
         write(folder / "failed.txt", f"{type(error).__name__}: {error}\n")

@@ -15,6 +15,7 @@ from ..core.errors import DataError
 from ..core.predictive import Predictive
 from ..core.seeds import mixed, reseed
 from ..data import Columns, Pixels, Preparation
+from ..data.folder import decode
 from ..data.table import SUFFIXES, read_table
 from .evaluate import JUDGE, draw, trained
 from .folder import opened
@@ -26,7 +27,7 @@ def predict(path: Path, files: Sequence[Path], samples: int | None = None) -> It
     if samples is not None:
         draw(made, samples)
     for number, file in enumerate(files):
-        rows = read(file, preparation, tuple(about["shape"]))
+        rows = read(file, preparation, tuple(about["shape"]), config.data.get("header"))
         reseed(mixed(config.seed, JUDGE, number))
         like = next(made.parameters())
         p = made.predict(preparation(rows).to(like.device, like.dtype))
@@ -51,8 +52,8 @@ def answers(ensemble: Ensemble, p: Predictive, classes: Sequence[str], preparati
         }
 
 
-def read(file: Path, preparation: Preparation, shape: tuple[int, ...]) -> Tensor:
-    """The rows of a file, as the run's data are stored."""
+def read(file: Path, preparation: Preparation, shape: tuple[int, ...], header: bool | None = None) -> Tensor:
+    """The rows of a file, as the run's data are stored; `header` as for the table that it learnt from."""
     if file.is_dir():
         raise DataError(f"{file} is a folder: name files, as in {file}/*")
     if not file.is_file():
@@ -61,7 +62,7 @@ def read(file: Path, preparation: Preparation, shape: tuple[int, ...]) -> Tensor
         if not file.name.lower().endswith(SUFFIXES):
             raise DataError(f"the run learnt from a table, and {file.name} is none: it must end in {', '.join(SUFFIXES)}")
         try:
-            return preparation.encode(read_table(file))
+            return preparation.encode(read_table(file, header))
         except DataError as error:
             raise DataError(str(error) if str(file) in str(error) else f"{file}: {error}") from error
     if file.suffix == ".npz":
@@ -69,22 +70,9 @@ def read(file: Path, preparation: Preparation, shape: tuple[int, ...]) -> Tensor
     if isinstance(preparation, Pixels):
         if file.name.lower().endswith(SUFFIXES):
             raise DataError(f"the run learnt from images, and {file.name} is a table: give images, or x in an .npz file")
-        return image(file, shape)
+        channels, height, width = shape
+        return decode([file], height, width, channels)
     raise DataError(f"the run learnt from rows of {shape[0]} numbers: give them as x in an .npz file, got {file.name}")
-
-
-def image(file: Path, shape: tuple[int, ...]) -> Tensor:
-    """One image in the run's size and channels: `[1, C, H, W]` bytes."""
-    from PIL import Image, UnidentifiedImageError
-
-    channels, height, width = shape
-    try:
-        with Image.open(file) as opened:
-            picture = opened.convert("L" if channels == 1 else "RGB").resize((width, height), Image.Resampling.BILINEAR)
-    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError) as error:
-        raise DataError(f"{file} is no image that can be read: give a whole PNG, JPEG or the like") from error
-    pixels = torch.from_numpy(np.array(picture)).view(height, width, channels)
-    return pixels.permute(2, 0, 1).unsqueeze(0).contiguous()
 
 
 def arrays(file: Path, shape: tuple[int, ...], pixels: bool) -> Tensor:

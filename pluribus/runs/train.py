@@ -20,14 +20,13 @@ from ..core.errors import FileError
 from ..core.saving import save as save_ensemble
 from ..core.seeds import mixed, reseed
 from ..data import Data, load
-from ..data.catalog import SETS
 from ..data.dataset import Part
 from ..models.registry import ModelError, build, default
 from ..training.fit import fit, leader
 from ..training.lesson import Lesson
 from . import config as configs
-from .config import Config, ConfigError
-from .evaluate import judged
+from .config import Config, ConfigError, located
+from .evaluate import check_unchanged, judged
 from .folder import Run, machine
 
 WEIGHTS, SPLIT = 5, 6  # places of the seed
@@ -137,17 +136,13 @@ def check_machine(config: Config) -> None:
 def resolved(config: Config, data: Data) -> Config:
     """With what follows from the data filled in, so that the configuration says what was done."""
     update: dict[str, Any] = {"lr": config.rate, "weight_decay": config.decay}
-    if config.data["name"] not in SETS:  # a path: whoever reads the run may stand elsewhere
-        update["data"] = config.data | {"name": str(Path(config.data["name"]).expanduser().resolve())}
-    if config.data_dir is not None:
-        update["data_dir"] = str(Path(config.data_dir).expanduser().resolve())
     if config.model is None:
         update["model"] = {"name": default(data.shape)}
     if config.augment == "auto":
         update["augment"] = "crop-flip" if data.name.startswith("cifar") else "none"
     elif config.augment != "none" and not data.images:
         raise ConfigError(f"augment {config.augment!r} is for images, and {data.name} has rows of numbers: choose none")
-    return config.model_copy(update=update)
+    return located(config.model_copy(update=update))
 
 
 def network(config: Config, data: Data) -> nn.Module:
@@ -196,10 +191,11 @@ def settle(run: Run, config: Config, data: Data, resume: bool) -> None:
         raise FileError(f"{run.path} is not empty: go on with it by --resume, or name another folder with --out")
     run.make()
     if resume and run.config.is_file():
+        check_unchanged(data, run.read_json("data.json"))
         return
-    configs.save(config, run.config)
     run.write_json("about.json", machine())
     run.write_json("data.json", description(data))
+    configs.save(config, run.config)  # last: where it is, the others are
 
 
 def description(data: Data) -> dict[str, Any]:

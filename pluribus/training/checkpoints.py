@@ -28,6 +28,7 @@ class Checkpoints(Checkpoint):  # Lightning runs these after everything else
 
     def on_train_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
         self.last = time.monotonic()
+        self.interrupts.listen()  # once more: Lightning's own handler talks to other processes from within, and hangs
         if trainer.is_global_zero:
             for part in self.folder.glob(".step-*"):  # what a kill left half written
                 part.unlink(missing_ok=True)

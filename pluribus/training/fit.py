@@ -65,7 +65,7 @@ def fit(
     settings = settings.model_copy(update=checked(options)) if settings else Settings(**options)
     preparation = preparation or Preparation()
     batches, rows = as_batches(train, settings, preparation, augmentation)
-    judged = None if validation is None else as_batches(validation, settings, preparation)[0]
+    judged = None if validation is None else as_batches(validation, settings, preparation, rows=ensemble.at_once)[0]
     if settings.patience and judged is None:
         raise ValueError("early stopping (patience) needs validation rows")
 
@@ -148,11 +148,11 @@ def strategy(settings: Settings) -> Strategy:
 
 
 def as_batches(
-    given: Any, settings: Settings, preparation: Preparation, augmentation: str | None = None
+    given: Any, settings: Settings, preparation: Preparation, augmentation: str | None = None, rows: int = VALIDATION_ROWS
 ) -> tuple[Batches, int]:
-    """Batches of whatever people have, and how many rows there are. Without an `augmentation`, to be judged by."""
+    """Batches of whatever people have, and how many rows there are. Without an `augmentation`, to judge by, `rows` at once."""
     train = augmentation is not None
-    size = settings.batch_size if train else VALIDATION_ROWS
+    size = settings.batch_size if train else max(min(rows, VALIDATION_ROWS), settings.devices * settings.nodes)
     if isinstance(given, Batches):
         return given, settings.batch_size * len(given)
     if isinstance(given, (tuple, list)) and len(given) == 2 and all(isinstance(part, Tensor) for part in given):

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import lightning as L
 
@@ -29,16 +30,18 @@ class Interrupts:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        """Only the main thread can listen; elsewhere nothing changes."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-        before = {number: signal.signal(number, self.hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = self.listen()
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def listen(self) -> dict[int, Any]:
+        """Take the signals, and return who had them. Only the main thread can listen; elsewhere nothing changes."""
+        if threading.current_thread() is not threading.main_thread():
+            return {}
+        return {number: signal.signal(number, self.hear) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def asked(self, trainer: L.Trainer, now: bool = False) -> bool:
         """All processes must give the same answer, so that they ask one another, every few steps."""

@@ -200,6 +200,43 @@ def test_other_images_keep_the_names_of_their_classes(pluribus, work):
     assert lines(pluribus("evaluate run --data others --json"))[0]["scores"]["accuracy"] == 1
 
 
+def test_a_table_that_has_changed_is_not_divided_anew(pluribus, work):
+    """With other rows, others would be set aside for the test: among them some that the run learnt from."""
+    file("flowers.csv", rows(60))(work)
+    assert pluribus(f"{TRAIN.replace('--data digits', '--data flowers.csv')} --out run").code == 0
+    file("flowers.csv", rows(70))(work)
+    answer = pluribus("evaluate run")
+    assert answer.code == 2
+    assert "flowers.csv has changed since the run began (train: 48 then, 56 now)" in answer.err
+    (work / "run/result.json").unlink()
+    answer = pluribus("train --resume run --quiet")
+    assert answer.code == 2
+    assert "has changed since the run began" in answer.err
+
+
+def test_a_table_without_names_is_told_without_names(pluribus, work):
+    file("bare.csv", rows().partition("\n")[2])(work)
+    assert pluribus("train --data bare.csv:header=false --model mlp --epochs 1 --quiet --out run").code == 0
+    assert len(lines(pluribus("predict run bare.csv --json"))) == 60
+    assert lines(pluribus("evaluate run --data bare.csv --json"))[0]["rows"] == 60
+
+
+def test_an_image_is_read_as_those_of_training_were(work):
+    """Made smaller in the same way, and turned upright."""
+    from pluribus.data import folder
+    from pluribus.runs.predict import read
+
+    photos(classes=("cat", "dog"), each=2)(work)
+    path = work / "photos/cat/turned.jpg"
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 20), np.uint8)).save(path, exif=turned)
+    data = folder.read(work / "photos", size=5, test=0)
+    names = sorted((work / "photos/cat").iterdir())
+    for row, name in enumerate(names):
+        assert torch.equal(read(name, data.preparation, data.shape)[0], data.train.x[row])
+
+
 def test_images_may_come_as_arrays(pluribus, a_copy, work):
     a_copy("digits")
     x = load("digits").test.x[:3].numpy()

@@ -257,8 +257,8 @@ RUNS = [
     case("file missing", "predict run no.png", "there is no file no.png", run="digits"),
     case("file a folder", "predict run photos", "photos is a folder: name files, as in photos/*", photos(), run="digits"),
     case("second file missing", "predict run a.png b.png", "there is no file b.png", png("a.png"), run="digits"),
-    case("text for an image", "predict run a.png", "a.png is no image that can be read", file("a.png", "mine"), run="digits"),
-    case("image cut", "predict run a.png", "a.png is no image that can be read", png("a.png", broken=True), run="digits"),
+    case("text for an image", "predict run a.png", "a.png cannot be read as an image", file("a.png", "mine"), run="digits"),
+    case("image cut", "predict run a.png", "a.png cannot be read as an image", png("a.png", broken=True), run="digits"),
     case("table for an image", "predict run flowers.csv", "learnt from images|flowers.csv", FLOWERS, run="digits"),
     case("image for a table", "predict run a.png", "learnt from a table, and a.png is none|.csv", png("a.png"), run="flowers"),
     case(

@@ -14,7 +14,7 @@ import pytest
 
 from pluribus.core.errors import FileError, PluribusError
 from pluribus.runs import grid as grids
-from pluribus.runs.config import ConfigError
+from pluribus.runs.config import ConfigError, configured
 from pluribus.runs.grid import Grid, seeds_of
 
 SMALL = {"data": "digits", "rows": 200, "model": "mlp:hidden=[16]", "epochs": 2, "batch_size": 32}
@@ -100,6 +100,46 @@ def test_a_dask_cluster_that_loses_a_worker_completes_the_grid(tmp_path):
         for process in [*workers, scheduler]:
             process.kill()
             process.wait()
+
+
+def test_runs_in_threads_of_one_worker_do_not_disturb_one_another(tmp_path):
+    """A Dask worker has as many threads as cores, and all draw from one generator."""
+    options = [configured(SMALL | {"method": "mimo", "seed": seed}).model_dump(mode="json") for seed in (0, 1)]
+    for seed in (0, 1):
+        grids.one(options[seed], str(tmp_path / f"alone{seed}"), 1)
+    threads = [threading.Thread(target=grids.one, args=(options[s], str(tmp_path / f"both{s}"), 1)) for s in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed in (0, 1):
+        alone, both = (tmp_path / f"{name}{seed}" / "weights.safetensors" for name in ("alone", "both"))
+        assert both.read_bytes() == alone.read_bytes()
+
+
+def test_a_grid_that_is_asked_to_stop_begins_no_other_run_and_goes_on_later(tmp_path):
+    flags = ["--data", "digits", "--rows", "200", "--model", "small-cnn", "--batch-size", "4", "--epochs", "4", "--seeds", "2"]
+    command = [sys.executable, "-m", "pluribus", "train", "--quiet"]
+    process = subprocess.Popen([*command, *flags, "--out", "grid"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    while not list(tmp_path.glob("grid/*/checkpoints/step-*")):
+        time.sleep(0.01)
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "go on with: pluribus train --resume grid" in said
+    assert not list(tmp_path.glob("grid/*/failed.txt"))
+    assert not (tmp_path / "grid/single-seed1").exists()
+    subprocess.run([*command, "--resume", "grid"], cwd=tmp_path, check=True, capture_output=True)
+    assert len(list(tmp_path.glob("grid/*/result.json"))) == 2
+
+
+def test_a_grid_knows_its_data_wherever_a_worker_stands(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("table.csv").write_text("a,y\n" + "\n".join(f"{row},{row % 2}" for row in range(40)))
+    grid = Grid.planned(Path("grid"), {"data": "table.csv", "data_dir": "here"}, ["single"], [0])
+    assert grid.cells[0].options["data"]["name"] == str(tmp_path / "table.csv")
+    assert grid.cells[0].options["data_dir"] == str(tmp_path / "here")
 
 
 def test_a_run_that_fails_is_named_and_the_others_finish(tmp_path):

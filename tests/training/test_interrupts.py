@@ -24,6 +24,22 @@ FLAGS = [
 ]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_one_of_two_processes_is_asked_and_both_stop(sent, tmp_path):
+    command = [sys.executable, "-m", "pluribus", "train", "--quiet", *FLAGS, "--devices", "2", "--out", "run"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
+    while not list(tmp_path.glob("run/checkpoints/step-*")):
+        time.sleep(0.01)
+        assert process.poll() is None
+    process.send_signal(sent)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.count("pluribus train --resume run") == 1
+    assert "Traceback" not in said
+
+
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(sent, tmp_path):
     environment = os.environ | {"OMP_NUM_THREADS": "1"}

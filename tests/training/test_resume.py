@@ -139,6 +139,26 @@ def test_a_finished_run_is_not_trained_again(tmp_path):
     assert (tmp_path / "run/weights.safetensors").stat().st_mtime_ns == written
 
 
+def test_a_run_killed_while_its_folder_was_made_goes_on(tmp_path, monkeypatch):
+    """Whichever of its first files was the last one to be written."""
+    options, save = RUNS["single"] | {"epochs": 1, "warmup": 0}, files.write
+
+    def dying(path, data):
+        if path.name == name:
+            raise KeyboardInterrupt
+        save(path, data)
+
+    for name in ("about.json", "data.json", "config.yaml"):
+        folder = tmp_path / name
+        with monkeypatch.context() as patch:
+            patch.setattr("pluribus.runs.folder.write", dying)
+            patch.setattr("pluribus.runs.config.write", dying)
+            with pytest.raises(KeyboardInterrupt):
+                train(configured(options), folder, resume=True, progress=False)
+        train(configured(options), folder, resume=True, progress=False)
+        assert {"about.json", "data.json", "config.yaml", "result.json"} <= {path.name for path in folder.iterdir()}
+
+
 def test_two_processes_do_not_work_in_one_run(tmp_path):
     options = configured(RUNS["single"] | {"epochs": 1, "warmup": 0})
     run = Run(tmp_path / "run")
