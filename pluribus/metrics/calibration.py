@@ -44,7 +44,7 @@ def classwise_ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
 
 
 def tempered(p: Predictive, temperature: float) -> Predictive:
-    """The averaged prediction with its log-probabilities divided by a temperature: one member, because members are averaged first."""
+    """The averaged prediction, its log-probabilities divided by a temperature; one member, as they are averaged first."""
     return Predictive((p.log_probs / temperature).unsqueeze(0))
 
 

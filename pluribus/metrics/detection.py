@@ -33,7 +33,7 @@ def auroc(own: Tensor, others: Tensor) -> float:
     """
     _require(own, others)
     scores = torch.cat([others.flatten(), own.flatten()]).double()
-    values, place, count = scores.unique(return_inverse=True, return_counts=True)
+    _, place, count = scores.unique(return_inverse=True, return_counts=True)
     last = count.cumsum(0).double()
     ranks = (last - (count - 1) / 2)[place]  # the mean rank of a tie, counted from 1
     n, m = others.numel(), own.numel()
