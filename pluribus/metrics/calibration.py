@@ -1,6 +1,6 @@
 """Whether probabilities mean what they say: binned errors, and one temperature that mends most of it.
 
-    classwise:   for every class, |share of the class − mean probability of it| by bins of that probability, averaged over classes
+    classwise:   for every class, |share of the class − mean probability of it| by bins of that probability; the classes' mean
     adaptive:    the same with bins of equally many rows
 
 Nixon et al., "Measuring Calibration in Deep Learning", 2019; Kumar et al., 2019; Guo et al., 2017 (temperature).
