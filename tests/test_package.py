@@ -17,6 +17,7 @@ ROOMS = {
     "metrics": {"core", "metrics"},
     "models": {"core", "models"},
     "data": {"core", "data"},
+    "analysis": {"core", "metrics", "analysis"},
     "training": {"core", "data", "metrics", "training"},
     "runs": {"core", "data", "metrics", "models", "training", "runs"},
 }

@@ -31,7 +31,7 @@ def _version(asked: bool) -> None:
 
 
 @app.callback(
-    epilog="[bold]Begin with[/]  pluribus train --data digits --method mimo   ·   pluribus methods   ·   pluribus data list"
+    epilog="[bold]Begin with[/]  pluribus train --data digits --epochs 100   ·   pluribus methods   ·   pluribus data list"
 )
 def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
@@ -48,7 +48,7 @@ def main() -> None:
         os.environ["COLUMNS"] = "100"  # help and tables in a pipe or a log
     try:
         try:
-            app()
+            app(prog_name="pluribus")
         finally:
             sys.stdout.flush()  # a full disk is said here, not by the interpreter when nobody listens any more
     except (PluribusError, ImportError) as error:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+FEW_STEPS = 300
 LONG = {"accuracy": "accuracy", "nll": "NLL", "ece": "ECE", "rmse": "RMSE"}
 
 
@@ -30,7 +31,10 @@ def result(done: dict[str, Any], path: Path) -> None:
     if done["scores"]:
         console.print(f"[bold]{done['title']}[/], {done['split']} rows", highlight=False)
         console.print(scores(done["scores"]))
-    console.print(f"{done['epochs']} epochs, {done['seconds']:.0f} s. The run is in {path}", highlight=False, soft_wrap=True)
+    epochs = f"{done['epochs']} epoch{'s' if done['epochs'] != 1 else ''}"
+    console.print(f"{epochs}, {done['seconds']:.0f} s. The run is in {path}", highlight=False, soft_wrap=True)
+    if done.get("steps", FEW_STEPS) < FEW_STEPS:
+        console.print(f"it took {done['steps']} steps only: more --epochs may well help", style="yellow", highlight=False)
     console.print(
         f"next: pluribus evaluate {path}  ·  pluribus predict {path} FILES", style="dim", highlight=False, soft_wrap=True
     )

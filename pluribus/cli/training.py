@@ -13,11 +13,11 @@ from .flags import given, settings
 
 EPILOG = """[bold]Examples[/]
 
-pluribus train --data digits --method mimo
+pluribus train --data digits --method mimo --epochs 100
 
 pluribus train --data mnist --model lenet5 --method variance:samples=10 --epochs 5
 
-pluribus train --data houses.csv --method deep-ensemble --members 5
+pluribus train --data "houses.csv:target=price,drop=\\[id]" --method deep-ensemble --members 5
 
 pluribus train --data cifar10 --model my_nets:build --optimizer sgd --lr 0.1 --epochs 200
 
@@ -97,7 +97,7 @@ def agreed(out: Path | None, runs: Path, config: Any) -> Path:
     if told and "LOCAL_RANK" in os.environ:
         return Path(told)
     name = parse(config.method["name"])["name"]
-    title = f"{Path(config.data['name']).stem}-{config.model['name'] if config.model else 'net'}-{name}"
+    title = "-".join([Path(config.data["name"]).stem, *([config.model["name"]] if config.model else []), name])
     if "TORCHELASTIC_RUN_ID" in os.environ:
         given = os.environ["TORCHELASTIC_RUN_ID"]
         path = runs / f"{title}-{given if given != 'none' else os.environ.get('MASTER_PORT', 'torchrun')}"
@@ -144,7 +144,7 @@ def run_grid(made: Any, workers: str) -> None:
         with watching(made) as report:
             results = made.run(workers, report)
     except (Interrupted, KeyboardInterrupt):
-        fail(f"stopped; go on with: pluribus train --resume {made.path}", 130)
+        fail(f"stopped, each run at its last checkpoint; go on with: pluribus train --resume {made.path}", 130)
     grid_result(made, results)
 
 

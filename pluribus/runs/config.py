@@ -32,7 +32,9 @@ class Config(Settings):
     data_dir: str | None = Field(None, description="where data sets lie [PLURIBUS_DATA, or ~/.cache/pluribus/data]")
     model: dict[str, Any] | None = Field(None, description="the network [by the data]; `package.module:factory` is your own")
     method: dict[str, Any] = Field({"name": "single"}, description="how the network becomes many")
-    augment: Literal["auto", "none", "flip", "crop", "crop-flip"] = Field("auto", description="auto: crop-flip for CIFAR")
+    augment: Literal["auto", "none", "flip", "crop", "crop-flip"] = Field(
+        "auto", description="none, flip, crop, crop-flip; auto: crop-flip for CIFAR"
+    )
     validation: Share = Field(0.1, description="share of the training rows that is set aside to judge by while training")
     rows: int | None = Field(None, ge=2, description="train on so many rows only")
 
@@ -62,8 +64,8 @@ class Config(Settings):
 
     def title(self) -> str:
         """For people: mnist · lenet5 · mimo:members=3"""
-        model = "?" if self.model is None else written(self.model)
-        return f"{written(self.data)} · {model} · {written(self.method)}"
+        data = self.data["name"] if self.data["name"] in SETS else Path(self.data["name"]).name
+        return " · ".join([data, *([written(self.model)] if self.model else []), written(self.method)])
 
 
 def chosen(method: Any) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import contextlib
 import csv
 import importlib.util
 import io
-import os
 import socket
 import threading
 import warnings
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 
 from ..core.errors import FileError, PluribusError
@@ -186,16 +186,18 @@ def one(options: dict[str, Any], path: str, threads: int) -> str:
     from ..training.interrupts import Interrupted
     from .train import train
 
-    torch.set_num_threads(threads)
-    folder = Path(path)
+    folder, before = Path(path), torch.get_num_threads()
     try:
         with ALONE:
+            torch.set_num_threads(threads)
             train(configured(options), folder, resume=True, progress=False, wait=True)
     except Interrupted:  # by a person: the run did not fail, and the next one must not begin
         raise
     except (PluribusError, OSError, ValueError, RuntimeError) as error:
         folder.mkdir(parents=True, exist_ok=True)
         write(folder / "failed.txt", f"{type(error).__name__}: {error}\n")
+    finally:
+        torch.set_num_threads(before)  # it may be the caller's own process
     return path
 
 
@@ -257,7 +259,7 @@ def placed(workers: str) -> Iterator[tuple[str, int, int]]:
         yield "ray", -1, 1
     else:
         count = int(workers)
-        yield "loky", count, max(1, (os.cpu_count() or 1) // count)
+        yield "loky", count, max(1, torch.get_num_threads() // count)
 
 
 def seeds_of(text: str | None, first: Any) -> list[int]:

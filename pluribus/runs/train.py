@@ -19,7 +19,7 @@ from ..core.ensemble import Ensemble
 from ..core.errors import FileError
 from ..core.saving import save as save_ensemble
 from ..core.seeds import mixed, reseed
-from ..data import Data, load
+from ..data import Columns, Data, load
 from ..data.dataset import Part
 from ..models.registry import ModelError, build, default
 from ..training.fit import fit, leader
@@ -67,7 +67,7 @@ def train(
             settings=config,
             preparation=data.preparation,
             augmentation=config.augment,
-            callbacks=[Records(run, f"{config.title()} → {run.path}" if progress else ""), *callbacks],
+            callbacks=[Records(run, announced(config, data, parts, run.path) if progress else ""), *callbacks],
             loggers=tensorboard(run.path),
             progress=progress,
         )
@@ -76,7 +76,8 @@ def train(
         run.write_metrics(history)
         save_ensemble(made, run.weights)
         result = summary(made, config, data, parts[1])
-        result |= {"epochs": len(history), "seconds": round(time.time() - began, 1)}
+        steps = int(history[-1]["step"]) if history else 0
+        result |= {"epochs": len(history), "steps": steps, "seconds": round(time.time() - began, 1)}
         run.write_json("result.json", result)
     return result
 
@@ -92,6 +93,14 @@ def summary(made: Ensemble, config: Config, data: Data, aside: Part) -> dict[str
         "parameters": cost.parameters,
         "base_parameters": cost.base_parameters,
     }
+
+
+def announced(config: Config, data: Data, parts: tuple[Part, Part], path: Path) -> str:
+    """What is learnt, from what, and where it goes."""
+    what = f"{len(data.classes)} classes" if data.classes else "a regression"
+    if isinstance(data.preparation, Columns):
+        what += f", target {data.preparation.answer!r} from {len(data.preparation.columns)} columns"
+    return f"{config.title()} → {path}\n{what}; {len(parts[0]):,} rows to train by, {len(parts[1]):,} set aside"
 
 
 class Records(Checkpoint):

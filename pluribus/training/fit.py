@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L
+import numpy as np
 import torch
+from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.strategies import DDPStrategy, Strategy
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
@@ -88,7 +90,7 @@ def fit(
     if settings.compile:
         ensemble.compile()
     with quiet(), learning(ensemble), interrupts.listening() if folder is not None else contextlib.nullcontext():
-        trainer = trained_by(settings, hooks, list(loggers), folder is not None)
+        trainer = trained_by(settings, hooks, list(loggers))
         try:
             trainer.fit(lesson, batches, judged, ckpt_path=checkpoint)
         except Diverged as error:
@@ -116,7 +118,7 @@ def make(place: Path) -> None:
         raise FileError(f"cannot make the folder {place}: {error.strerror}") from error
 
 
-def trained_by(settings: Settings, hooks: list[L.Callback], loggers: list[Any], checkpoints: bool) -> L.Trainer:
+def trained_by(settings: Settings, hooks: list[L.Callback], loggers: list[Any]) -> L.Trainer:
     """Lightning's trainer for these settings, without what we do ourselves."""
     several = settings.devices * settings.nodes > 1 or "TORCHELASTIC_RUN_ID" in os.environ
     return L.Trainer(
@@ -130,7 +132,7 @@ def trained_by(settings: Settings, hooks: list[L.Callback], loggers: list[Any], 
         gradient_clip_val=settings.clip,
         callbacks=hooks,
         logger=loggers or False,
-        enable_checkpointing=checkpoints,
+        enable_checkpointing=any(isinstance(hook, Checkpoint) for hook in hooks),
         enable_progress_bar=False,
         enable_model_summary=False,
         num_sanity_val_steps=0,
@@ -159,6 +161,8 @@ def as_batches(
         given = Part(*given)
     elif isinstance(given, TensorDataset) and len(given.tensors) == 2:
         given = Part(*given.tensors)
+    elif isinstance(given, (tuple, list)) and len(given) == 2 and all(isinstance(part, np.ndarray) for part in given):
+        given = Part(*(torch.from_numpy(part) for part in given))
     elif isinstance(given, Dataset):
         if not hasattr(given, "__len__"):
             raise TypeError(f"a Dataset must have a length, got {type(given).__name__} without one")
@@ -167,8 +171,8 @@ def as_batches(
     if isinstance(given, Part):
         kind = augmentation or "none"
         return Stored(given, size, preparation, seed=settings.seed, shuffled=train, augmentation=kind), len(given)
-    if not isinstance(given, Iterable):
-        raise TypeError(f"data must be tensors (x, y), a Dataset or a loader, got {type(given).__name__}")
+    if not isinstance(given, Iterable) or isinstance(given, (Tensor, np.ndarray)):
+        raise TypeError(f"data must be (x, y), a Dataset or a loader, got {type(given).__name__} alone: fit(ensemble, (x, y))")
     if augmentation not in (None, "none") or preparation != Preparation():
         raise ValueError("augmentation and preparation are for tensors in memory: a Dataset or a loader does its own")
     dataset = getattr(given, "dataset", None)

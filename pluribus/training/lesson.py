@@ -48,6 +48,8 @@ class Lesson(L.LightningModule):
         self.own_criterion = criterion or smoothed(ensemble, settings.label_smoothing)
         self.epoch_loss = [0.0, 0]  # the sum over the epoch's steps so far, and their number
         self.last_loss = float("nan")
+        self.parts = ensemble.state.count if ensemble.reduction == "sum" and not ensemble.sampled else 1
+        """Losses are told for a member, so that methods can be compared."""
         self.pending: list[tuple[int, Tensor]] = []
         self.scores: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
@@ -98,8 +100,8 @@ class Lesson(L.LightningModule):
         for (step, _), value in zip(pending, values, strict=True):
             if not math.isfinite(value):
                 raise Diverged(f"the loss became {value} at step {step} (epoch {step // len(self.train_batches) + 1})")
-            self.last_loss = value
-            self.epoch_loss[0] += value
+            self.last_loss = value / self.parts
+            self.epoch_loss[0] += value / self.parts
             self.epoch_loss[1] += 1
 
     def configure_optimizers(self) -> Any:

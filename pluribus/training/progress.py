@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import lightning as L
+from lightning.pytorch.callbacks import Checkpoint
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
@@ -23,7 +24,7 @@ def shown(scores: dict[str, float], names: dict[str, str] = NAMES) -> str:
     return "  ".join(parts)
 
 
-class Bar(L.Callback):
+class Bar(Checkpoint):  # Lightning runs these last, when the epoch's row is there
     """On a terminal a bar, ten times a second at most; elsewhere a line an epoch."""
 
     def __init__(self, console: Console | None = None) -> None:
@@ -74,8 +75,8 @@ class Bar(L.Callback):
     def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
         assert isinstance(lesson, Lesson)
         if self.progress is None and trainer.is_global_zero:
-            total, count = lesson.epoch_loss
-            line = f"epoch {trainer.current_epoch + 1}/{lesson.settings.epochs}  loss {total / max(count, 1):.3f}  "
+            row = lesson.history[-1]
+            line = f"epoch {row['epoch']}/{lesson.settings.epochs}  loss {row['loss']:.3f}  "
             print(f"{line}{shown(lesson.scores)}  {time.monotonic() - self.began:.0f} s", file=sys.stderr, flush=True)
 
     def on_train_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:

@@ -267,7 +267,12 @@ def test_the_mode_is_as_before_and_lightning_keeps_quiet(capsys):
 
 @pytest.mark.parametrize(
     ("train", "message"),
-    [(3, "tensors"), ((torch.zeros(3, 4), torch.zeros(2).long()), "a target for each"), ([], "no batches")],
+    [
+        (3, "got int alone"),
+        (torch.zeros(3, 4), "got Tensor alone"),
+        ((torch.zeros(3, 4), torch.zeros(2).long()), "a target for each"),
+        ([], "no batches"),
+    ],
 )
 def test_what_is_no_data_is_refused(train, message):
     with pytest.raises((TypeError, ValueError), match=message):
