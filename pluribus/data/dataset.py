@@ -79,7 +79,7 @@ class Data:
         kept, aside = [], []
         for group in groups:
             group = group[torch.randperm(len(group), generator=generator)]
-            count = round(len(group) * share)
+            count = min(round(len(group) * share), max(len(group) - 1, 0))  # no class gives its last row away
             aside.append(group[:count])
             kept.append(group[count:])
         rows, others = torch.cat(kept).sort().values, torch.cat(aside).sort().values

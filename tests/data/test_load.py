@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pluribus.core.errors import DataError
-from pluribus.data import Pixels, folder, folder_of, load, table
+from pluribus.data import Data, Part, Pixels, Preparation, folder, folder_of, load, table
 from pluribus.data.catalog import SETS
 from pluribus.data.split import aside
 
@@ -151,3 +151,14 @@ def test_a_uci_table_has_ten_splits(name, real):
     assert sum(len(part) for part in tested) == rows  # every row is for the test once
     with pytest.raises(DataError, match="split must be from 0 to 9, got 10"):
         load(name, real, split=10)
+
+
+def test_validation_rows_are_set_aside_by_class_and_no_class_gives_its_last_row_away():
+    y = torch.tensor([0] * 20 + [1] * 10 + [2])
+    every = Part(torch.arange(31.0).unsqueeze(1), y)
+    data = Data("three", every, every.rows(y[:0]), Preparation(), ("a", "b", "c"))
+    kept, others = data.split(0.6, seed=0)
+    assert torch.bincount(kept.y, minlength=3).tolist() == [8, 4, 1]
+    assert torch.bincount(others.y, minlength=3).tolist() == [12, 6, 0]
+    assert torch.cat([kept.x, others.x]).flatten().sort().values.tolist() == list(range(31))
+    assert not torch.equal(data.split(0.6, seed=1)[0].x, kept.x)
