@@ -106,7 +106,8 @@ def _ensembles(ensemble: Ensemble) -> dict[str, Ensemble]:
     return {name: part for name, part in ensemble.named_modules() if isinstance(part, Ensemble)}
 
 
-def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def read_tensors(target: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """What a safetensors file says of itself, and its tensors."""
     safetensors = _safetensors()
     if not target.exists():
         raise FileError(f"there is no file {target}")
@@ -114,10 +115,13 @@ def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise FileError(f"{target} is a folder: name the .safetensors file")
     try:
         with safetensors.safe_open(target, framework="pt") as opened:
-            metadata = opened.metadata() or {}
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+            return opened.metadata() or {}, {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         raise FileError(f"{target} is damaged, or no safetensors file: {error}") from error
+
+
+def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    metadata, tensors = read_tensors(target)
     if "pluribus" not in metadata:
         raise FileError(f"{target} is a safetensors file, but not of an ensemble: pluribus.save writes those")
     try:

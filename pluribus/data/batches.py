@@ -5,6 +5,7 @@ two processes takes the same steps.
 """
 
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -31,7 +32,7 @@ class Batch(NamedTuple):
     weight: float = 1.0
 
 
-class Batches:
+class Batches(ABC):
     """The batches of an epoch. Set `epoch` and `start` (the batch to begin with) before the first one is taken."""
 
     epoch = 0
@@ -43,11 +44,11 @@ class Batches:
         start, self.start = self.start, 0  # only now: Lightning makes iterators that it never uses
         yield from self.batches(start)
 
-    def __len__(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def __len__(self) -> int: ...
 
-    def batches(self, start: int) -> Iterator[Batch]:
-        raise NotImplementedError
+    @abstractmethod
+    def batches(self, start: int) -> Iterator[Batch]: ...
 
     def weight(self, rows: int) -> float:
         if rows < self.world:

@@ -127,7 +127,7 @@ def _fit(name: str, series: Series) -> Column | None:
 def _too_many(name: str, categories: tuple[str, ...]) -> DataError:
     strange = [text for text in categories if not is_numeral(text)]
     cure = f"leave it out with drop=[{name!r}]"
-    if len(strange) < len(categories) / 2:
+    if 0 < len(strange) < len(categories) / 2:
         return DataError(f"column {name!r} holds numbers, but also {_listed(strange)}: clear these cells, or {cure}")
     return DataError(
         f"column {name!r} has {len(categories)} different texts, more than the {CATEGORIES} that can be categories: {cure}"
@@ -150,7 +150,10 @@ def _one_hot(column: Column, series: Series, fill: bool) -> np.ndarray:
     place: dict[str | None, int] = {text: index for index, text in enumerate(column.categories)}
     if column.missing:
         place[None] = len(place)
-    found = np.array([place.get(text, -1) for text in texts(series)], int).reshape(-1, 1)
+    answers = texts(series)
+    if set(column.categories) == {"False", "True"}:
+        answers = [{"0": "False", "1": "True"}.get(text, text) if text else text for text in answers]
+    found = np.array([place.get(text, -1) for text in answers], int).reshape(-1, 1)
     return (found == np.arange(len(column.features))).astype(float)
 
 

@@ -1,6 +1,6 @@
 """What a data set is here: rows in memory, and what it takes to feed them to a network."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -127,9 +127,6 @@ def checked(data: Data) -> Data:
 def empty_like(part: Part) -> Part:
     """No rows of the same kind."""
     return part.rows(torch.arange(0))
-
-
-Opener = Callable[..., Data]
 
 
 def numbered(count: int) -> Sequence[str]:

@@ -23,7 +23,7 @@ class Preparation:
 
     def __call__(self, rows: Tensor) -> Tensor:
         """A batch as stored → a batch for the network."""
-        return rows.float()
+        return rows if rows.is_floating_point() else rows.float()
 
     def scaled(self, y: Tensor) -> Tensor:
         """Targets as the network learns them: a regression's are centred and of unit spread."""

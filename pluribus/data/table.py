@@ -215,6 +215,10 @@ def _csv(path: Path, header: bool | None) -> Frame:
     frame = pandas.read_csv(path, header=0 if header else None, **options)
     if not isinstance(frame.index, pandas.RangeIndex):  # pandas takes what is too much for row names
         raise DataError(f"{path} must have a name for each column: its first row has {len(first)} cells, the others more")
+    padded = pandas.read_csv(path, header=0 if header else None, dtype=str, **options)
+    for name in frame.columns:  # 01 is a code, not the number 1
+        if padded[name].str.match(r"\s*0\d+\s*$").fillna(False).any():
+            frame[name] = padded[name].str.strip()
     frame.columns = _named(path, [cell.strip() for cell in first]) if header else [f"c{i}" for i in range(len(first))]
     return frame
 

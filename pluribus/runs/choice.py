@@ -1,5 +1,6 @@
 """A name with options, as people write it: `mimo`, `mimo:members=3,batch_repetition=2`, or a mapping in a file."""
 
+import contextlib
 from typing import Any
 
 import yaml
@@ -62,13 +63,9 @@ def split(text: str) -> list[str]:
 
 
 def scalar(text: str) -> Any:
-    """A number, true, false, null, a [list] or a text, as YAML reads it; 1e-3 is a number."""
-    try:
-        return float(text) if "e" in text.lower() and not text.strip().startswith("[") else yaml.safe_load(text)
-    except ValueError:
-        pass
-    except yaml.YAMLError:
-        return text
+    """A number, true, false, null, a [list] or a text, as YAML reads it; but 1e-3 is a number, which YAML writes 1.0e-3."""
+    with contextlib.suppress(ValueError):
+        return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError:

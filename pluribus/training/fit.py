@@ -81,12 +81,12 @@ def fit(
             raise FileError(f"{place} holds the checkpoints of a run: go on with it by resume=True, or name another folder")
         checkpoint = newest(place) if resume else None
         if checkpoint is not None:
-            check_fits(checkpoint, ensemble)
+            check_fits(checkpoint, ensemble, settings)
         if leader():
             make(place)
         hooks.append(Checkpoints(place, settings, interrupts))
 
-    prepare(ensemble, batches)
+    prepare(lesson, batches)
     if settings.compile:
         ensemble.compile()
     with quiet(), learning(ensemble), interrupts.listening() if folder is not None else contextlib.nullcontext():
@@ -186,22 +186,28 @@ def checked(options: dict[str, Any]) -> dict[str, Any]:
     return {name: getattr(Settings(**options), name) for name in options}
 
 
-def check_fits(checkpoint: Path, ensemble: Ensemble) -> None:
-    """A checkpoint of another method or network is refused before anything is touched."""
+def check_fits(checkpoint: Path, ensemble: Ensemble, settings: Settings) -> None:
+    """A checkpoint of another method, network or way of training is refused before anything is touched."""
     state = read(checkpoint)
     spec = state["pluribus"]["spec"]
     if spec != ensemble.spec.to_json():
         was, now = Spec.from_json(spec), ensemble.spec
         raise FileError(f"the checkpoint {checkpoint} is of {was}, not of {now}: go on as it began, or begin in another folder")
+    for name, was in state["pluribus"]["settings"].items():
+        if was != getattr(settings, name):
+            raise FileError(
+                f"the checkpoint {checkpoint} was made with {name} {was}, not {getattr(settings, name)}: go on as it began, or "
+                "begin in another folder"
+            )
     own = {f"ensemble.{name}": value.shape for name, value in ensemble.state_dict().items()}
     if own != {name: value.shape for name, value in state["state_dict"].items()}:
         raise FileError(f"the checkpoint {checkpoint} is of another network: go on with that, or begin in another folder")
 
 
-def prepare(ensemble: Ensemble, batches: Batches) -> None:
+def prepare(lesson: Lesson, batches: Batches) -> None:
     """Find out where members part before the first step, so that no step draws more than the others."""
-    if ensemble.branch is None or ensemble.example is None:
-        ensemble.prepare(next(iter(batches)).x)
+    if lesson.ensemble.branch is None or lesson.ensemble.example is None:
+        lesson.ensemble.prepare(lesson.cast(next(iter(batches)).x))
 
 
 @contextlib.contextmanager

@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch import Tensor
 
+from ..core import trees
 from ..core.ensemble import Criterion, Ensemble
-from ..core.errors import PluribusError
+from ..core.errors import FileError, PluribusError
 from ..core.predictive import Predictive
 from ..core.seeds import mixed, reseed
 from ..data.batches import Batch, Batches
@@ -21,6 +22,8 @@ from ..metrics.streaming import Tally
 from . import optimisers
 from .settings import Settings
 
+BINDING = ("seed", "batch_size", "optimizer", "momentum", "nesterov", "precision")
+"""Settings that a run must go on with. Others (epochs, lr, schedule) may be changed by who knows why."""
 STEP, VALIDATION = 3, 4  # places of the seed; the data's are 1 and 2
 
 
@@ -77,6 +80,11 @@ class Lesson(L.LightningModule):
 
         return whole(self.ensemble)
 
+    def cast(self, x: Any) -> Any:
+        """Numbers in the precision of the weights; NumPy's are double by default."""
+        dtype = next((p.dtype for p in self.ensemble.parameters() if p.is_floating_point()), torch.float)
+        return trees.apply(lambda leaf: leaf.to(dtype) if leaf.is_floating_point() else leaf, x)
+
     def on_train_epoch_start(self) -> None:
         self.train_batches.epoch = self.current_epoch
 
@@ -84,7 +92,7 @@ class Lesson(L.LightningModule):
         x, y, weight = batch
         step, epoch = self.global_step, len(self.train_batches)
         reseed(mixed(self.settings.seed, STEP, step, self.global_rank))
-        views, targets = self.ensemble.deal(x, y)
+        views, targets = self.ensemble.deal(self.cast(x), y)
         temper = optimisers.penalty_at(step, epoch, self.settings)
         loss = self.ensemble.objective(self.ensemble(views), targets, self.own_criterion, self.rows, temper)
         loss = loss * weight if weight != 1.0 else loss
@@ -120,7 +128,7 @@ class Lesson(L.LightningModule):
         assert self.tally is not None
         reseed(mixed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
         x, y, _ = batch
-        outputs = self.ensemble(x)
+        outputs = self.ensemble(self.cast(x))
         if self.ensemble.task == "regression":
             outputs, y = self.preparation.answers(outputs), self.preparation.answers(y)
         self.tally.add(Predictive(outputs, self.ensemble.task), y)
@@ -161,11 +169,18 @@ class Lesson(L.LightningModule):
             "history": self.history,
             "scores": self.scores,
             "spec": self.ensemble.spec.to_json(),
+            "settings": self.settings.model_dump(mode="json", include=set(BINDING)),
+            "steps": len(self.train_batches),
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         kept = checkpoint["pluribus"]
         self.epoch_loss, self.history, self.scores = list(kept["epoch_loss"]), list(kept["history"]), dict(kept["scores"])
+        if kept["steps"] != len(self.train_batches):
+            raise FileError(
+                f"an epoch had {kept['steps']} steps when the run was saved, and has {len(self.train_batches)} now: go on with "
+                "the same rows, and as many processes as before"
+            )
         epoch, done = divmod(checkpoint["global_step"], len(self.train_batches))
         self.train_batches.epoch, self.train_batches.start = epoch, done
 

@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import safetensors.torch
 import torch
 from lightning.fabric.plugins.io import CheckpointIO
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from ..core.errors import FileError
 from ..core.files import write
+from ..core.saving import read_tensors
 
 FORMAT = "pluribus-checkpoint-1"
 
@@ -30,18 +30,11 @@ def dump(state: dict[str, Any]) -> bytes:
 
 def read(path: Path) -> dict[str, Any]:
     """The checkpoint in a file, if it is whole."""
-    if not path.is_file():
-        raise FileError(f"there is no checkpoint {path}")
-    try:
-        with safetensors.safe_open(path, framework="pt") as opened:
-            metadata = opened.metadata() or {}
-            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise FileError(f"the checkpoint {path} is damaged: {error}") from error
+    metadata, tensors = read_tensors(path)
     if metadata.get("format") != FORMAT:
         raise FileError(f"{path} is no checkpoint of this version of pluribus")
     if metadata.get("digest") != _digest(metadata.get("state", ""), tensors):
-        raise FileError(f"the checkpoint {path} is damaged: its content is not what was written")
+        raise FileError(f"{path} is damaged: its content is not what was written")
     return _restored(json.loads(metadata["state"]), tensors)
 
 

@@ -258,3 +258,18 @@ def test_a_damaged_file_is_named(tmp_path, name):
     path.write_bytes(b"\x1f\x8b\x08damaged beyond repair")
     with pytest.raises(DataError, match=f"{name} cannot be read"):
         load(str(path))
+
+
+def test_codes_with_leading_zeros_stay_texts(tmp_path):
+    file = tmp_path / "codes.csv"
+    file.write_text("zip,size,label\n" + "01234,1,01\n10115,2,1\n" * 20)
+    data = load(str(file))
+    assert data.classes == ("01", "1")
+    assert [column.kind for column in data.preparation.columns] == ["category", "number"]
+
+
+def test_yes_and_no_may_be_written_as_numbers_when_predicting():
+    columns = Columns.fit(pd.DataFrame({"member": [True, False, True]}))
+    said = columns.encode(pd.DataFrame({"member": [True, False]}))
+    assert torch.equal(columns.encode(pd.DataFrame({"member": [1, 0]})), said)
+    assert said.sum() == 2

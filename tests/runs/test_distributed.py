@@ -39,6 +39,8 @@ def check_same(folder: Path, alone: Path) -> None:
         assert ours == pytest.approx(theirs, abs=1e-4)
     ours, theirs = load_file(folder / "weights.safetensors"), load_file(alone / "weights.safetensors")
     assert ours.keys() == theirs.keys()
+    for name, weight in theirs.items():  # Adam makes a rounding error of the gradient a step of up to lr = 0.001, now and then
+        assert (ours[name].double() - weight.double()).abs().mean() < 1e-4, name
 
 
 def test_two_processes_have_the_losses_of_one_at_the_same_batch(alone, tmp_path):

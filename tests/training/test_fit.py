@@ -107,6 +107,30 @@ def test_a_regression_is_judged_in_the_units_of_its_targets():
     assert history[0]["loss"] < 5, "targets are learnt centred and of unit spread"
 
 
+def test_numpys_doubles_are_taken_in_the_precision_of_the_network():
+    x, y = (part.numpy() for part in blobs(64))
+    ensemble = pluribus.ensemble(net(), pluribus.MIMO(members=2))
+    history = fit(ensemble, (x.astype("float64"), y), (x.astype("float64"), y), epochs=2, batch_size=32, **QUIET)
+    assert len(history) == 2
+    double = pluribus.ensemble(net().double(), pluribus.Single())
+    tiny = torch.tensor([[1e-9, 0, 0, 0]], dtype=torch.double)  # lost beside 1 in single precision
+    rows = torch.ones(64, 4, dtype=torch.double) + tiny
+    seen = []
+    double.net.register_forward_pre_hook(lambda _, arguments: seen.append(arguments[0].clone()))
+    fit(double, (rows, torch.from_numpy(y)), epochs=1, batch_size=32, precision="64", **QUIET)
+    assert torch.equal(seen[-1], rows[:32])
+
+
+@pytest.mark.parametrize(("setting", "value"), [("seed", 1), ("batch_size", 16), ("optimizer", "sgd")])
+def test_going_on_in_another_way_is_refused(setting, value, tmp_path):
+    options = {"epochs": 2, "batch_size": 32, "folder": tmp_path, **QUIET}
+    fit(pluribus.ensemble(net(), pluribus.Single()), blobs(64), **options)
+    with pytest.raises(FileError, match=f"was made with {setting}"):
+        fit(pluribus.ensemble(net(), pluribus.Single()), blobs(64), resume=True, **options | {setting: value})
+    with pytest.raises(FileError, match="an epoch had 2 steps when the run was saved, and has 4 now"):
+        fit(pluribus.ensemble(net(), pluribus.Single()), blobs(128), resume=True, **options)
+
+
 @pytest.mark.parametrize("form", ["tensors", "dataset", "loader", "shuffled loader"])
 def test_data_comes_in_any_form(form):
     x, y = blobs(64)

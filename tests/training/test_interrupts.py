@@ -5,55 +5,39 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-FLAGS = [
-    "--data",
-    "digits",
-    "--rows",
-    "300",
-    "--model",
-    "small-cnn",
-    "--method",
-    "mimo",
-    "--batch-size",
-    "16",
-    "--epochs",
-    "40",
-]
+SMALL = ["--data", "digits", "--rows", "300", "--batch-size", "16", "--epochs", "40"]
+COMMAND = [sys.executable, "-m", "pluribus", "train", "--quiet", *SMALL, "--model", "small-cnn", "--method", "mimo"]
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
+
+
+def stopped(folder: Path, sent: int, *flags: str) -> str:
+    """What a run says that is sent a signal after its first checkpoint."""
+    command = [*COMMAND, *flags, "--out", "run"]
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+    while not list(folder.glob("run/checkpoints/step-*")):
+        time.sleep(0.01)
+        assert process.poll() is None
+    process.send_signal(sent)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    return said
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(sent, tmp_path):
+    assert "pluribus train --resume run" in stopped(tmp_path, sent)
+    resume = [sys.executable, "-m", "pluribus", "train", "--resume", "run", "--quiet"]
+    for arguments in (resume, [*COMMAND, "--out", "whole"]):
+        subprocess.run(arguments, cwd=tmp_path, check=True, capture_output=True, env=ENVIRONMENT)
+    assert (tmp_path / "run/weights.safetensors").read_bytes() == (tmp_path / "whole/weights.safetensors").read_bytes()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_one_of_two_processes_is_asked_and_both_stop(sent, tmp_path):
-    command = [sys.executable, "-m", "pluribus", "train", "--quiet", *FLAGS, "--devices", "2", "--out", "run"]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
-    while not list(tmp_path.glob("run/checkpoints/step-*")):
-        time.sleep(0.01)
-        assert process.poll() is None
-    process.send_signal(sent)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert said.count("pluribus train --resume run") == 1
-    assert "Traceback" not in said
-
-
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_is_asked_to_stop_saves_and_says_how_to_go_on(sent, tmp_path):
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pluribus", "train", "--quiet", "--batch-size", "16", *FLAGS]
-    process = subprocess.Popen([*command, "--out", "run"], cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment)
-    while not list(tmp_path.glob("run/checkpoints/step-*")):
-        time.sleep(0.01)
-        assert process.poll() is None
-    process.send_signal(sent)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "pluribus train --resume run" in said
-    assert "Traceback" not in said
-    resume = [sys.executable, "-m", "pluribus", "train", "--resume", "run", "--quiet"]
-    for arguments in (resume, [*command, "--out", "whole"]):
-        subprocess.run(arguments, cwd=tmp_path, check=True, capture_output=True, env=environment)
-    assert (tmp_path / "run/weights.safetensors").read_bytes() == (tmp_path / "whole/weights.safetensors").read_bytes()
+    assert stopped(tmp_path, sent, "--devices", "2").count("pluribus train --resume run") == 1
