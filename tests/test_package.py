@@ -19,7 +19,8 @@ ROOMS = {
     "data": {"core", "data"},
     "analysis": {"core", "metrics", "analysis"},
     "training": {"core", "data", "metrics", "training"},
-    "runs": {"core", "data", "metrics", "models", "training", "runs"},
+    "reports": {"core", "reports"},
+    "runs": {"core", "data", "metrics", "models", "analysis", "training", "reports", "runs"},
 }
 
 

@@ -11,11 +11,32 @@ from rich.live import Live
 from rich.table import Table
 
 FEW_STEPS = 300
-LONG = {"accuracy": "accuracy", "nll": "NLL", "ece": "ECE", "rmse": "RMSE"}
+LONG = {
+    "nll": "NLL",
+    "brier": "Brier",
+    "ece": "ECE",
+    "adaptive_ece": "ECE, adaptive bins",
+    "classwise_ece": "ECE, classwise",
+    "aurc": "AURC",
+    "accuracy_at_80": "accuracy at 80 % coverage",
+    "rmse": "RMSE",
+    "crps": "CRPS",
+    "coverage_50": "50 % intervals hold",
+    "coverage_95": "95 % intervals hold",
+    "cacc": "cAcc",
+    "cnll": "cNLL",
+    "cece": "cECE",
+    "mce": "mCE",
+    "normalised_disagreement": "disagreement by error",
+    "pairwise_kl": "pairwise KL",
+    "error_correlation": "correlation of errors",
+}
+SHARES = ("accuracy", "ece", "adaptive_ece", "classwise_ece", "accuracy_at_80", "coverage_50", "coverage_95", "cacc", "cece")
+SHARES += ("disagreement",)
 
 
 def score(name: str, value: float) -> str:
-    return f"{100 * value:.2f} %" if name in ("accuracy", "ece") else f"{value:.4f}"
+    return f"{100 * value:.2f} %" if name in SHARES else f"{value:.4f}"
 
 
 def scores(values: dict[str, float]) -> Table:
@@ -23,6 +44,58 @@ def scores(values: dict[str, float]) -> Table:
     for name, value in values.items():
         table.add_row(LONG.get(name, name), score(name, value))
     return table
+
+
+def judged(done: dict[str, Any]) -> None:
+    """A run from every side."""
+    console = Console()
+    console.print(f"[bold]{done['title']}[/] on {done['data']}, {done['split']}, {done['rows']:,} rows", highlight=False)
+    cooled, members = done["tempered"], done["member_scores"]
+    several = done["members"] > 1
+    table = Table("score", "value", "95 % interval")
+    if several:
+        table.add_column("a member")
+    if cooled:
+        table.add_column(f"T = {cooled['temperature']:.2f}")
+    for name, value in done["scores"].items():
+        low, high = done["intervals"].get(name, (None, None))
+        interval = "" if low is None else f"{score(name, low)} – {score(name, high)}"
+        row = [LONG.get(name, name), score(name, value), interval]
+        if several:
+            row.append(score(name, members[name]) if name in members else "")
+        if cooled:
+            row.append(score(name, cooled[name]))
+        table.add_row(*row)
+    console.print(table)
+    facts: dict[str, str] = {}
+    if "noise" in done:
+        facts["noise in the targets"] = f"{done['noise']:.4g} (by validation rows)"
+    if several:
+        facts |= {LONG.get(name, name): score(name, value) for name, value in done["diversity"].items()}
+    if done.get("shift"):
+        shift = done["shift"]
+        facts |= {LONG[n]: score(n, shift[n]) for n in ("cacc", "cnll", "cece", "mce") if shift.get(n) is not None}
+    for name, found in done.get("ood", {}).items():
+        for by, value in found["auroc"].items():
+            facts[f"AUROC, {name}, by {by}"] = f"{value:.4f}, FPR95 {100 * found['fpr95'][by]:.1f} %"
+    if done.get("attack"):
+        attack, one = done["attack"], done["attack"]["one_sample"]
+        facts[attack["title"]] = f"succeeds on {100 * attack['final']:.1f} %" + (
+            f" (through one draw {100 * one['final']:.1f} %)" if one else ""
+        )
+    if done.get("cost"):
+        cost = done["cost"]
+        latency = cost["latency"]
+        facts["latency"] = f"{latency['value']:.2f} × one network ({latency['low']:.2f} – {latency['high']:.2f})"
+        facts["memory of an answer"] = f"{cost['memory']:.2f} ×"
+        facts["parameters"] = f"{cost['parameters']:.2f} × trained, {cost['deployed_parameters']:.2f} × deployed"
+        if cost["deployed_flops"] is not None and cost["training_flops"] is not None:
+            facts["FLOPs"] = f"{cost['training_flops']:.2f} × in training, {cost['deployed_flops']:.2f} × deployed"
+    if facts:
+        more = Table(show_header=False)
+        for name, text in facts.items():
+            more.add_row(name, text)
+        console.print(more)
 
 
 def result(done: dict[str, Any], path: Path) -> None:

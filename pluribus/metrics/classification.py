@@ -23,8 +23,12 @@ def ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
 
     Guo et al., "On Calibration of Modern Neural Networks", 2017, eq. 3.
     """
-    confidence = p.confidence.flatten().double()
-    right = (p.labels == targets.view_as(p.labels)).flatten().double()
+    return calibration_gap(p.confidence.flatten(), (p.labels == targets.view_as(p.labels)).flatten(), bins)
+
+
+def calibration_gap(confidence: Tensor, right: Tensor, bins: int = 15) -> float:
+    """The same of confidences `[N]` and right answers `[N]`."""
+    confidence, right = confidence.double(), right.double()
     index = (confidence * bins).ceil().long().sub(1).clamp(0, bins - 1)
     gaps = torch.zeros(bins, dtype=torch.double, device=confidence.device).index_add(0, index, right - confidence)
     return gaps.abs().sum().item() / max(len(confidence), 1)

@@ -1,5 +1,6 @@
 """How far a number can be trusted: bootstrap intervals over rows."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -42,5 +43,11 @@ def bootstrap(
         value = float(statistic(rows))
         picks = (torch.randint(len(rows), (len(rows),), generator=generator) for _ in range(draws))
         found = torch.tensor([float(statistic(rows[pick])) for pick in picks], dtype=torch.double)
-    edges = found.quantile(torch.tensor([(1 - share) / 2, (1 + share) / 2], dtype=torch.double))
-    return Interval(value, edges[0].item(), edges[1].item())
+    return Interval(value, _quantile(found, (1 - share) / 2), _quantile(found, (1 + share) / 2))
+
+
+def _quantile(values: Tensor, level: float) -> float:
+    """Linear between neighbours. `torch.quantile` makes a nan of an infinite one: an NLL is, where a target has probability 0."""
+    ordered, place = values.sort().values, level * (len(values) - 1)
+    low, high = ordered[math.floor(place)].item(), ordered[math.ceil(place)].item()
+    return low if low == high else (1 - place % 1) * low + place % 1 * high

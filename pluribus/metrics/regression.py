@@ -26,27 +26,45 @@ def rmse(p: Predictive, targets: Tensor) -> float:
 
 
 def gaussian_nll(p: Predictive, targets: Tensor, noise: float = 0.0) -> float:
-    mean, variance = _gaussian(p, noise)
-    errors = targets.view_as(p.mean).double() - mean
-    return (0.5 * (2 * math.pi * variance).log() + errors.square() / (2 * variance)).mean().item()
+    return gaussian_terms(p, targets, noise)[0].mean().item()
 
 
 def crps(p: Predictive, targets: Tensor, noise: float = 0.0) -> float:
     """The continuous ranked probability score, in the units of the targets; of one member without noise, its absolute error."""
+    return gaussian_terms(p, targets, noise)[1].mean().item()
+
+
+def gaussian_terms(p: Predictive, targets: Tensor, noise: float = 0.0) -> tuple[Tensor, Tensor]:
+    """The NLL and the CRPS of every answer, in its shape."""
     mean, variance = _gaussian(p, noise)
     std = variance.sqrt()
     z = (targets.view_as(p.mean).double() - mean) / std
     density = (-z.square() / 2).exp() / math.sqrt(2 * math.pi)
-    return (std * (z * torch.erf(z / math.sqrt(2)) + 2 * density - 1 / math.sqrt(math.pi))).mean().item()
+    score = std * (z * torch.erf(z / math.sqrt(2)) + 2 * density - 1 / math.sqrt(math.pi))
+    return 0.5 * (2 * math.pi * variance).log() + z.square() / 2, score
 
 
 def coverage(p: Predictive, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> float:
     """How many targets lie in the central interval that should hold `share` of them."""
+    return coverages(p, targets, share, noise).double().mean().item()
+
+
+def coverages(p: Predictive, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> Tensor:
+    """Which of them do."""
     if not 0 < share < 1:
         raise ValueError(f"share must be between 0 and 1, got {share}")
     mean, variance = _gaussian(p, noise)
     reach = math.sqrt(2) * torch.erfinv(torch.tensor(share, dtype=torch.double)) * variance.sqrt()
-    return ((targets.view_as(p.mean).double() - mean).abs() <= reach).double().mean().item()
+    return (targets.view_as(p.mean).double() - mean).abs() <= reach
+
+
+def fitted_noise(p: Predictive, targets: Tensor) -> float:
+    """The variance of the noise that the members do not explain, by these rows, which must be validation rows.
+
+    E (y − μ)² = noise + E variance, where the members' spread is what it says; never below zero.
+    """
+    errors = (targets.view_as(p.mean).double() - p.mean.double()).square().mean()
+    return max((errors - p.variance.double().mean()).item(), 0.0)
 
 
 def _gaussian(p: Predictive, noise: float) -> tuple[Tensor, Tensor]:

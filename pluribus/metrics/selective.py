@@ -16,14 +16,22 @@ from ..core.predictive import Predictive
 
 def risk_coverage(p: Predictive, targets: Tensor) -> tuple[Tensor, Tensor]:
     """The share of rows that is answered, and the error among them: both `[N]`, from the surest row to all of them."""
-    confidence = p.confidence.flatten().double()
-    wrong = (p.labels != targets.view_as(p.labels)).flatten().double()
-    _, tie = confidence.unique(return_inverse=True)
-    count = torch.zeros(int(tie.max()) + 1, dtype=torch.double, device=wrong.device)
-    mean = count.index_add(0, tie, wrong) / count.index_add(0, tie, torch.ones_like(wrong))
+    return curve(p.confidence.flatten(), (p.labels != targets.view_as(p.labels)).flatten())
+
+
+def curve(confidence: Tensor, wrong: Tensor) -> tuple[Tensor, Tensor]:
+    """The same of confidences `[N]` and errors `[N]`."""
+    confidence, wrong = confidence.double(), wrong.double()
     order = confidence.argsort(descending=True)
     rows = torch.arange(1, len(wrong) + 1, dtype=torch.double, device=wrong.device)
-    return rows / len(wrong), mean[tie][order].cumsum(0) / rows
+    return rows / len(wrong), evened(wrong, confidence)[order].cumsum(0) / rows
+
+
+def evened(values: Tensor, confidence: Tensor) -> Tensor:
+    """Each row's value, or where several are equally sure, their mean: `[N]`."""
+    _, tie, count = confidence.unique(return_inverse=True, return_counts=True)
+    sums = torch.zeros(len(count), dtype=torch.double, device=values.device).index_add(0, tie, values.double())
+    return (sums / count)[tie]
 
 
 def aurc(p: Predictive, targets: Tensor) -> float:

@@ -17,8 +17,9 @@ from ..core.seeds import mixed, reseed
 from ..data import Columns, Pixels, Preparation
 from ..data.folder import decode
 from ..data.table import SUFFIXES, read_table
-from .evaluate import JUDGE, draw, trained
+from .answers import JUDGE
 from .folder import opened
+from .opening import draw, trained
 
 
 def predict(path: Path, files: Sequence[Path], samples: int | None = None) -> Iterator[dict[str, Any]]:

@@ -12,24 +12,21 @@ from typing import Any
 import lightning as L
 import torch
 from lightning.pytorch.callbacks import Checkpoint
-from torch import nn
 
 from ..core.convert import ensemble as convert
 from ..core.ensemble import Ensemble
 from ..core.errors import FileError
 from ..core.saving import save as save_ensemble
-from ..core.seeds import mixed, reseed
 from ..data import Columns, Data, load
 from ..data.dataset import Part
-from ..models.registry import ModelError, build, default
+from ..models.registry import ModelError, default
 from ..training.fit import fit, leader
 from ..training.lesson import Lesson
 from . import config as configs
+from .answers import Case
 from .config import Config, ConfigError, located
-from .evaluate import check_unchanged, judged
 from .folder import Run, machine
-
-WEIGHTS, SPLIT = 5, 6  # places of the seed
+from .opening import check_unchanged, divided, network
 
 
 def train(
@@ -52,7 +49,7 @@ def train(
     check_machine(config)
     data = loaded(config)
     config = resolved(config, data)
-    parts = data.split(config.validation, mixed(config.seed, SPLIT))
+    parts = divided(config, data)
     made = converted(config, data)
     settle(run, config, data, resume)
     with run.locked(wait) if leader() else contextlib.nullcontext():
@@ -89,7 +86,7 @@ def summary(made: Ensemble, config: Config, data: Data, aside: Part) -> dict[str
     return {
         "title": config.title(),
         "split": name if len(part) else None,
-        "scores": judged(made, part, data, config.seed) if len(part) else {},
+        "scores": Case(made, data, part, config.seed).on().scores() if len(part) else {},
         "parameters": cost.parameters,
         "base_parameters": cost.base_parameters,
     }
@@ -154,18 +151,10 @@ def resolved(config: Config, data: Data) -> Config:
     return located(config.model_copy(update=update))
 
 
-def network(config: Config, data: Data) -> nn.Module:
-    """The base network, with weights drawn from the seed."""
-    assert config.model is not None
-    options = {key: tuple(v) if isinstance(v, list) else v for key, v in config.model.items() if key != "name"}
-    reseed(mixed(config.seed, WEIGHTS))
-    return build(config.model["name"], data.shape, data.outputs, **options)
-
-
 def converted(config: Config, data: Data) -> Ensemble:
     """The ensemble before training, checked on two rows."""
     assert config.model is not None
-    net = network(config, data)
+    net = network(config, data.shape, data.outputs)
     example = data.preparation(data.train.x[:2])
     dtype = torch.double if config.precision == "64" else torch.float
     net, example = net.to(dtype), example.to(dtype)

@@ -1,0 +1,217 @@
+"""Every score of an ensemble in one pass over the rows, batch by batch.
+
+Of a row a few numbers are kept (ranks, curves and intervals need them), of the members only counts: memory grows with neither
+members nor classes, and by about 40 bytes a row.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..core.predictive import Predictive, Task
+from ..metrics.calibration import adaptive_gap, squares
+from ..metrics.classification import calibration_gap
+from ..metrics.intervals import Interval, bootstrap
+from ..metrics.regression import coverages, gaussian_terms
+from ..metrics.selective import curve
+
+BINS = 15
+COVERAGE = 0.8
+Scores = dict[str, float]
+
+
+def record(task: Task, noise: float = 0.0) -> "Classified | Regressed":
+    """Where to add batches. `noise` is the variance of a regression's targets about their mean, if it is known."""
+    return Classified() if task == "classification" else Regressed(noise)
+
+
+class Rows:
+    """A few numbers of every row, in the order in which they came."""
+
+    columns: tuple[str, ...]
+
+    def __init__(self) -> None:
+        self.parts: list[Tensor] = []
+
+    def __len__(self) -> int:
+        return sum(part.shape[1] for part in self.parts)
+
+    def keep(self, *values: Tensor) -> None:
+        self.parts.append(torch.stack([value.flatten().float() for value in values]).cpu())
+
+    def table(self) -> dict[str, Tensor]:
+        """Each column, `[N]`."""
+        if len(self.parts) > 1:
+            self.parts = [torch.cat(self.parts, dim=1)]
+        return dict(zip(self.columns, self.parts[0], strict=True))
+
+    def __getitem__(self, column: str) -> Tensor:
+        return self.table()[column]
+
+    def mean(self, column: str) -> float:
+        return self[column].double().mean().item()
+
+
+class Classified(Rows):
+    """
+    >>> kept = Classified()
+    >>> kept.add(Predictive(torch.tensor([[[9.0, 0.0], [9.0, 0.0]]])), torch.tensor([0, 1]))
+    >>> kept.scores()["accuracy"], len(kept)
+    (0.5, 2)
+    """
+
+    columns = (
+        *("nll", "brier", "confidence", "right", "entropy", "mutual_information", "disagreement"),
+        *("member_nll", "member_right", "answer"),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.classwise = torch.zeros(0)
+        self.divergence = 0.0
+        self.errors = torch.zeros(0)
+        self.together = torch.zeros(0)
+
+    def add(self, p: Predictive, targets: Tensor) -> None:
+        members = p.member_log_probs  # [M, B, C]
+        truth = targets.long().view(1, -1, 1).expand(len(members), -1, 1)
+        own = -members.gather(2, truth).squeeze(2)  # [M, B]
+        wrong = (members.argmax(2) != targets.view(1, -1)).double()
+        log_probs = p.log_probs
+        top, labels = log_probs.max(1)
+        right = labels == targets.view_as(labels)
+        self.keep(
+            *(p.nll(targets), squares(p, targets), top.exp(), right, p.entropy, p.mutual_information, p.disagreement),
+            *(own.mean(0), 1 - wrong.mean(0), labels),
+        )
+        self.count(log_probs.exp().double(), targets, members.double(), wrong)
+
+    def count(self, probs: Tensor, targets: Tensor, members: Tensor, wrong: Tensor) -> None:
+        """What is summed over rows: gaps of each class's bins, divergences of pairs of members, their errors together."""
+        classes, count = probs.shape[1], len(members)
+        if not len(self.classwise):
+            self.classwise = probs.new_zeros(BINS * classes)
+            self.errors, self.together = probs.new_zeros(count), probs.new_zeros(count, count)
+        hits = torch.zeros_like(probs).scatter(1, targets.long().view(-1, 1), 1)
+        index = (probs * BINS).ceil().long().sub(1).clamp(0, BINS - 1) + BINS * torch.arange(classes, device=probs.device)
+        self.classwise.index_add_(0, index.flatten(), (hits - probs).flatten())
+        self.errors += wrong.sum(1)
+        self.together += wrong @ wrong.T
+        if count > 1:
+            from .diversity import pairwise_kl
+
+            self.divergence += pairwise_kl(Predictive(members)) * probs.shape[0]
+
+    def scores(self) -> Scores:
+        kept = self.table()
+        risk = curve(kept["confidence"], 1 - kept["right"])[1]
+        return {
+            "accuracy": self.mean("right"),
+            "nll": self.mean("nll"),
+            "brier": self.mean("brier"),
+            "ece": calibration_gap(kept["confidence"], kept["right"], BINS),
+            "adaptive_ece": adaptive_gap(kept["confidence"], kept["right"], BINS),
+            "classwise_ece": self.classwise.abs().sum().item() / (len(self) * (len(self.classwise) // BINS)),
+            "aurc": risk.mean().item(),
+            "accuracy_at_80": 1 - risk[max(round(COVERAGE * len(risk)), 1) - 1].item(),
+        }
+
+    def member_scores(self) -> Scores:
+        """What a member does on its own, averaged over the members."""
+        return {"accuracy": self.mean("member_right"), "nll": self.mean("member_nll")}
+
+    def diversity(self) -> Scores:
+        """As the functions in `diversity`, from sums."""
+        rows, count = len(self), len(self.errors)
+        differ, error = self.mean("disagreement"), self.errors.sum().item() / (rows * count)
+        found = {"disagreement": differ, "normalised_disagreement": differ / error if error > 0 else 0.0}
+        if count == 1:
+            return found | {"pairwise_kl": 0.0, "error_correlation": 1.0}
+        rate = self.errors / rows
+        covariance = self.together / rows - rate.outer(rate)
+        # A member that is always right, or always wrong, has exactly these counts.
+        steady = (self.errors == 0) | (self.errors == rows)
+        scale = torch.where(steady, 0.0, (rate * (1 - rate)).clamp_min(1e-300).rsqrt())
+        correlation = covariance * scale.outer(scale)
+        pairs = correlation.sum() - correlation.diagonal().sum()
+        return found | {
+            "pairwise_kl": self.divergence / rows,
+            "error_correlation": (pairs / (count * (count - 1))).item(),
+        }
+
+    def intervals(self, draws: int = 1000, seed: int = 0) -> dict[str, Interval]:
+        """95 % intervals over rows. Of the ECE the reverse percentile, as resampling adds an error of its own to it."""
+        kept = self.table()
+        pair = torch.stack([kept["confidence"], kept["right"]], dim=1)
+        means = {"accuracy": "right", "nll": "nll", "brier": "brier"}
+        found = {name: bootstrap(kept[column], draws=draws, seed=seed) for name, column in means.items()}
+        few = min(draws, 200)  # these sort or bin all rows in every draw
+        ece = bootstrap(pair, lambda rows: torch.tensor(calibration_gap(rows[:, 0], rows[:, 1], BINS)), draws=few, seed=seed)
+        found["ece"] = Interval(ece.value, max(2 * ece.value - ece.high, 0.0), max(2 * ece.value - ece.low, 0.0))
+        found["aurc"] = bootstrap(pair, lambda rows: curve(rows[:, 0], 1 - rows[:, 1])[1].mean(), draws=few, seed=seed)
+        return found
+
+    def reliability(self) -> dict[str, list[Any]]:
+        """By bins of confidence: its mean, the accuracy, and how many rows; None where there are none."""
+        kept = self.table()
+        index = (kept["confidence"].double() * BINS).ceil().long().sub(1).clamp(0, BINS - 1)
+        sums = torch.zeros(3, BINS, dtype=torch.double)
+        ones = torch.ones_like(kept["right"])
+        sums.index_add_(1, index, torch.stack([ones, kept["confidence"], kept["right"]]).double())
+        count, confidence, right = sums.tolist()
+
+        def means(totals: list[float]) -> list[float | None]:
+            return [total / n if n else None for total, n in zip(totals, count, strict=True)]
+
+        return {"confidence": means(confidence), "accuracy": means(right), "count": [int(n) for n in count]}
+
+    def risk_coverage(self, points: int = 100) -> dict[str, list[float]]:
+        """The curve at so many places."""
+        kept = self.table()
+        coverage, risk = curve(kept["confidence"], 1 - kept["right"])
+        places = torch.linspace(1, len(risk), min(points, len(risk))).round().long() - 1
+        return {"coverage": coverage[places].tolist(), "risk": risk[places].tolist()}
+
+
+class Regressed(Rows):
+    """Targets and answers in the units of the targets."""
+
+    columns = ("nll", "crps", "square", "variance", "member_square", "within_50", "within_95", "mean")
+
+    def __init__(self, noise: float = 0.0) -> None:
+        super().__init__()
+        self.noise = noise
+
+    def add(self, p: Predictive, targets: Tensor) -> None:
+        values, truth = p.members.double().flatten(2), targets.view_as(p.mean).double().flatten(1)
+        nll, crps = gaussian_terms(p, targets, self.noise)
+        mean = values.mean(0)
+        self.keep(
+            *(nll.flatten(1).mean(1), crps.flatten(1).mean(1)),
+            *((mean - truth).square().mean(1), (values - mean).square().mean((0, 2)), (values - truth).square().mean((0, 2))),
+            *(coverages(p, targets, share, self.noise).double().flatten(1).mean(1) for share in (0.5, 0.95)),
+            mean.mean(1),
+        )
+
+    def scores(self) -> Scores:
+        return {
+            "rmse": self.mean("square") ** 0.5,
+            "nll": self.mean("nll"),
+            "crps": self.mean("crps"),
+            "coverage_50": self.mean("within_50"),
+            "coverage_95": self.mean("within_95"),
+        }
+
+    def member_scores(self) -> Scores:
+        return {"rmse": self.mean("member_square") ** 0.5}
+
+    def diversity(self) -> Scores:
+        """The members' mean squared error is what they share plus what averaging removes."""
+        return {"error": self.mean("member_square"), "bias": self.mean("square"), "variance": self.mean("variance")}
+
+    def intervals(self, draws: int = 1000, seed: int = 0) -> dict[str, Interval]:
+        kept = self.table()
+        means = {"nll": "nll", "crps": "crps", "coverage_50": "within_50", "coverage_95": "within_95"}
+        found = {name: bootstrap(kept[column], draws=draws, seed=seed) for name, column in means.items()}
+        return {"rmse": Interval(*(bound**0.5 for bound in bootstrap(kept["square"], draws=draws, seed=seed)))} | found
