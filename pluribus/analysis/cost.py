@@ -9,7 +9,6 @@ import copy
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,10 +18,14 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
+from ..core.describe import Description, count_flops
+from ..core.describe import parameters as count_parameters
 from ..core.ensemble import Ensemble
-from ..core.errors import Unsupported
 from ..core.modes import evaluating
 from ..metrics.intervals import Interval, bootstrap
+
+SLICE = 5e-3
+"""Seconds that one measurement takes at least."""
 
 
 @dataclass(frozen=True)
@@ -51,44 +54,41 @@ class Cost:
 def cost(ensemble: Ensemble, base: nn.Module, x: Tensor, y: Tensor, *, repeats: int = 15) -> Cost:
     """What the ensemble costs on a batch like this one: x `[B, …]`, y `[B]`."""
     told = ensemble.describe()
-    deployed, form = deployable(ensemble)
-    folded = form == "folded"
-    own = told.deployed_parameters if folded else told.parameters
-    flops = told.deployed_flops if folded else told.flops
+    kind, flops, parameters = form(told)
+    deployed = ensemble.fold() if kind == "folded" else ensemble
     with evaluating(ensemble), evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=[]):
         latency = compared(lambda: deployed(x), lambda: base(x), repeats)
         memory = (peak(lambda: deployed(x)) + size(deployed)) / (peak(lambda: base(x)) + size(base))
+    base_parameters, base_flops = count_parameters(base), count_flops(base, x[:1])  # it may be wider than the one converted
     return Cost(
-        parameters=told.parameters / told.base_parameters,
-        deployed_parameters=own / told.base_parameters,
-        flops=ratio(told.flops, told.base_flops),
-        deployed_flops=ratio(flops, told.base_flops),
+        parameters=told.parameters / base_parameters,
+        deployed_parameters=parameters / base_parameters,
+        flops=ratio(told.flops, base_flops),
+        deployed_flops=ratio(flops, base_flops),
         training_flops=training_flops(ensemble, base, x[:8], y[:8]),
         memory=memory,
         latency=latency,
-        form=form,
+        form=kind,
     )
 
 
-def deployable(ensemble: Ensemble) -> tuple[nn.Module, str]:
-    """The form to answer with: folded where that takes fewer FLOPs, or, of as many, no more weights."""
-    told = ensemble.describe()
+def form(told: Description) -> tuple[str, int | None, int]:
+    """What to deploy, its FLOPs and parameters: folded where that takes fewer FLOPs, or, of as many, no more weights."""
     folded, own = (told.deployed_flops, told.deployed_parameters), (told.flops, told.parameters)
-    if None not in (*folded, *own) and folded <= own:
-        with suppress(Unsupported):
-            return ensemble.fold(), "folded"
-    return ensemble, "ensemble"
+    if folded[0] is not None and own[0] is not None and folded <= own and told.foldable:
+        return "folded", *folded
+    return "ensemble", *own
 
 
 def compared(this: Callable[[], Any], base: Callable[[], Any], repeats: int) -> Interval:
     """How much longer this takes than the base, in turns: the median of the ratios, and its 95 % interval."""
-    for _ in range(2):
+    for _ in range(3):
         this(), base()
-    took = max(timed(base), 1e-7)
-    inner = max(1, round(2e-3 / took))  # short ones are repeated, so that the clock's grain does not matter
+    # Short ones are repeated, so that neither the clock's grain nor what the other left in the caches matters.
+    own_times, times = (max(1, round(SLICE / max(timed(run), 1e-7))) for run in (this, base))
     ratios = []
     for _ in range(repeats):
-        before, own, after = timed(base, inner), timed(this), timed(base, inner)
+        before, own, after = timed(base, times), timed(this, own_times), timed(base, times)
         ratios.append(2 * own / (before + after))
     return bootstrap(torch.tensor(ratios, dtype=torch.double), torch.median, draws=500)
 

@@ -30,9 +30,7 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(
-    epilog="[bold]Begin with[/]  pluribus train --data digits --epochs 100   ·   pluribus methods   ·   pluribus data list"
-)
+@app.callback(epilog="[bold]Begin with[/]  pluribus compare --data digits   ·   pluribus methods   ·   pluribus data list")
 def _root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
 ) -> None:
@@ -41,7 +39,7 @@ def _root(
 
 def main() -> None:
     """The entry point: a person's mistake ends with a sentence and exit code 2, never with a traceback."""
-    from . import catalogue, datasets, judging, training  # noqa: F401  each adds its commands
+    from . import catalogue, comparing, datasets, judging, training  # noqa: F401  each adds its commands
 
     warnings.showwarning = _sentence
     if not os.environ.get("COLUMNS") and not sys.stdout.isatty():

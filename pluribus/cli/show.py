@@ -31,8 +31,10 @@ LONG = {
     "pairwise_kl": "pairwise KL",
     "error_correlation": "correlation of errors",
 }
-SHARES = ("accuracy", "ece", "adaptive_ece", "classwise_ece", "accuracy_at_80", "coverage_50", "coverage_95", "cacc", "cece")
-SHARES += ("disagreement",)
+SHARES = (
+    *("accuracy", "ece", "adaptive_ece", "classwise_ece", "accuracy_at_80"),
+    *("coverage_50", "coverage_95", "cacc", "cece", "disagreement"),
+)
 
 
 def score(name: str, value: float) -> str:
@@ -156,3 +158,96 @@ def grid_result(grid: Any, states: list[dict[str, Any]]) -> None:
     console = Console()
     console.print(grid_table(states))
     console.print(f"The grid is in {grid.path}: grid.csv is this table", highlight=False, soft_wrap=True)
+
+
+# --- a comparison -----------------------------------------------------------------------------------------------------
+
+
+def progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
+    """A row a method: how many of its runs are done, and their mean scores so far."""
+    names = list(dict.fromkeys(name for state in states for name in state["scores"]))
+    done = sum(state["state"] == "done" for state in states)
+    table = Table(caption=now or f"{done} of {len(states)} runs done", caption_justify="left")
+    table.add_column("method", overflow="fold")
+    table.add_column("runs", no_wrap=True)
+    for name in names:
+        table.add_column(LONG.get(name, name), justify="right", no_wrap=True)
+    table.add_column("s", justify="right")
+    for method in dict.fromkeys(state["method"] for state in states):
+        own = [state for state in states if state["method"] == method]
+        scores = {name: [state["scores"][name] for state in own if name in state["scores"]] for name in names}
+        busy = [state["state"] for state in own if state["state"] not in ("done", "waiting")]
+        ended = sum(state["state"] == "done" for state in own)
+        cells = [score(name, sum(values) / len(values)) if values else "" for name, values in scores.items()]
+        seconds = [state["seconds"] for state in own if "seconds" in state]
+        table.add_row(
+            method,
+            f"{ended}/{len(own)}" + (f"  {busy[0]}" if busy else ""),
+            *cells,
+            f"{sum(seconds) / len(seconds):.0f}" if seconds else "",
+        )
+    return table
+
+
+@contextlib.contextmanager
+def comparing(grid: Any) -> Iterator[tuple[Any, Any]]:
+    """What to do with the states of a comparison, and with what it says: a live table, or lines in a log."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        with watching(grid) as report:
+            yield report, lambda text: print(text, file=sys.stderr)
+        return
+    last = grid.states()
+    with Live(progress_table(last), console=console, transient=True, auto_refresh=False) as live:
+
+        def report(states: list[dict[str, Any]]) -> None:
+            last[:] = states
+            live.update(progress_table(states), refresh=True)
+
+        yield report, lambda text: live.update(progress_table(last, text), refresh=True)
+
+
+def comparison(results: dict[str, Any], path: Path) -> None:
+    """The table, the recommendation, and where the page is."""
+    console = Console()
+    main = "accuracy" if results["data"]["task"] == "classification" else "rmse"
+    names = [main, "nll", "ece"] if main == "accuracy" else [main, "nll", "crps"]
+    seeds = f"{len(results['seeds'])} seed{'s' * (len(results['seeds']) != 1)}"
+    console.print(f"[bold]{results['title']}[/], {results['budget']['text']}, {seeds}", highlight=False)
+    table = Table()
+    table.add_column("method", overflow="fold")
+    for name in names:
+        table.add_column(LONG.get(name, name), justify="right")
+    for title in ("kept", "latency", "weights"):
+        table.add_column(title, justify="right")
+    for method in results["methods"]:
+        table.add_row(method["name"], *(spread(name, method["scores"][name]) for name in names), *standing(method))
+    console.print(table)
+    console.print(
+        "± over seeds. Kept: of the deep ensemble's NLL gain over one network, with its 95 % interval. Latency and deployed "
+        "weights are ratios to one network.",
+        style="dim",
+        highlight=False,
+    )
+    for each in results["recommendation"]:
+        console.print(f"• {each['text']}", highlight=False)
+    for note in results["notes"]:
+        console.print(note, style="yellow", highlight=False)
+    console.print(f"The page: {path / 'report.html'}", highlight=False, soft_wrap=True)
+
+
+def spread(name: str, number: dict[str, Any]) -> str:
+    """The mean and its spread over seeds."""
+    scale, digits = (100, 1) if name in SHARES else (1, 3)
+    more = f" ±{scale * number['std']:.{digits}f}" if len(number["seeds"]) > 1 else ""
+    return f"{scale * number['mean']:.{digits}f}{more}"
+
+
+def standing(method: dict[str, Any]) -> list[str]:
+    """What is kept of the deep ensemble's gain, and what it costs."""
+    share, cost = method["share"], method["cost"]
+    kept = ""
+    if share is not None:
+        value, low, high = (f"{100 * share[key]:.0f}" for key in ("value", "low", "high"))
+        kept = f"{value} % ({low} to {high})" if share["value"] > -1 else "worse"
+    return [kept, f"{cost['latency']['value']:.2f}" if cost else "", f"{cost['deployed_parameters']:.2f}" if cost else ""]

@@ -49,6 +49,7 @@ class Description:
     base_flops: int | None
     keeps: str
     seen: bool
+    foldable: bool
     notes: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
@@ -109,6 +110,7 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
         base_flops=base_flops,
         keeps=KEPT[ensemble.spec.kept()],
         seen=row is not None,
+        foldable=deployed is not None,
         notes=[*ensemble.notes, *(["its draws are fixed"] if ensemble.frozen else [])],
     )
 

@@ -47,7 +47,7 @@ def bootstrap(
 
 
 def _quantile(values: Tensor, level: float) -> float:
-    """Linear between neighbours. `torch.quantile` makes a nan of an infinite one: an NLL is, where a target has probability 0."""
+    """Linear between neighbours. Not `torch.quantile`, which makes nan of infinite ones, as an impossible target has."""
     ordered, place = values.sort().values, level * (len(values) - 1)
     low, high = ordered[math.floor(place)].item(), ordered[math.ceil(place)].item()
     return low if low == high else (1 - place % 1) * low + place % 1 * high

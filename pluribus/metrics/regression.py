@@ -70,4 +70,5 @@ def fitted_noise(p: Predictive, targets: Tensor) -> float:
 def _gaussian(p: Predictive, noise: float) -> tuple[Tensor, Tensor]:
     if noise < 0:
         raise ValueError(f"noise is a variance, and must not be negative, got {noise}")
-    return p.mean.double(), (p.variance.double() + noise).clamp_min(TINY)
+    values = p.members.double()  # in single precision, members that are equal have a variance far above TINY
+    return values.mean(0), (values.var(0, correction=0) + noise).clamp_min(TINY)

@@ -121,6 +121,8 @@ def check_value(name: str, option: str, value: Any, default: Any) -> None:
         fits, what = count(value), "a whole number of at least 1"
     elif isinstance(default, tuple):
         fits, what = isinstance(value, tuple) and all(map(count, value)), f"a list of whole numbers, as in {list(default)}"
+    elif isinstance(default, float):
+        fits, what = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e6, "a positive number"
     else:
         return
     if not fits:

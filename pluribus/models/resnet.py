@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .initial import he
+from .small import scaled
 
 
 class Block(nn.Module):
@@ -29,17 +30,18 @@ class Block(nn.Module):
         return torch.relu(y + x)
 
 
-def resnet(depth: int = 20, classes: int = 10, channels: int = 3) -> nn.Module:
-    """ResNet-20, 32, 44, 56 or 110: three groups of (depth − 2) / 6 blocks with 16, 32 and 64 channels."""
+def resnet(depth: int = 20, classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Module:
+    """ResNet-20, 32, 44, 56 or 110: three groups of (depth − 2) / 6 blocks with 16, 32 and 64 channels (times `width`)."""
     if depth < 8 or (depth - 2) % 6:
         raise ValueError(f"depth must be 6n + 2 (20, 32, 44, 56, 110), got {depth}")
-    groups, width = [], 16
-    for outputs, stride in ((16, 1), (32, 2), (64, 2)):
-        blocks = [Block(width if i == 0 else outputs, outputs, stride if i == 0 else 1) for i in range((depth - 2) // 6)]
+    sizes = scaled((16, 32, 64), width)
+    groups, inputs = [], sizes[0]
+    for outputs, stride in zip(sizes, (1, 2, 2), strict=True):
+        blocks = [Block(inputs if i == 0 else outputs, outputs, stride if i == 0 else 1) for i in range((depth - 2) // 6)]
         groups.append(nn.Sequential(*blocks))
-        width = outputs
-    stem = nn.Sequential(nn.Conv2d(channels, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU())
-    head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
+        inputs = outputs
+    stem = nn.Sequential(nn.Conv2d(channels, sizes[0], 3, 1, 1, bias=False), nn.BatchNorm2d(sizes[0]), nn.ReLU())
+    head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(sizes[-1], classes))
     return he(nn.Sequential(stem, *groups, *head))
 
 

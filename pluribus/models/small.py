@@ -6,29 +6,30 @@ from collections.abc import Sequence
 from torch import nn
 
 
-def mlp(inputs: int, outputs: int, hidden: Sequence[int] = (128, 128)) -> nn.Module:
-    """Dense layers with ReLU between them; the input is flattened."""
-    sizes = [inputs, *hidden]
+def mlp(inputs: int, outputs: int, hidden: Sequence[int] = (128, 128), width: float = 1.0) -> nn.Module:
+    """Dense layers with ReLU between them; the input is flattened. `width` scales the hidden ones."""
+    sizes = [inputs, *scaled(hidden, width)]
     layers: list[nn.Module] = [nn.Flatten()]
     for before, after in itertools.pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU()]
     return nn.Sequential(*layers, nn.Linear(sizes[-1], outputs))
 
 
-def lenet5(classes: int = 10, channels: int = 1, size: int = 28) -> nn.Module:
-    """20-50-500-classes, 5×5 convolutions without padding, as in Caffe's example."""
+def lenet5(classes: int = 10, channels: int = 1, size: int = 28, width: float = 1.0) -> nn.Module:
+    """20-50-500-classes (times `width`), 5×5 convolutions without padding, as in Caffe's example."""
     side = ((size - 4) // 2 - 4) // 2
     if side < 1:
         raise ValueError(f"LeNet-5 needs images of at least 16×16, got {size}×{size}")
+    first, second, dense = scaled((20, 50, 500), width)
     return nn.Sequential(
-        *(nn.Conv2d(channels, 20, 5), nn.MaxPool2d(2), nn.ReLU()),
-        *(nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU()),
-        *(nn.Flatten(), nn.Linear(50 * side * side, 500), nn.ReLU(), nn.Linear(500, classes)),
+        *(nn.Conv2d(channels, first, 5), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Conv2d(first, second, 5), nn.MaxPool2d(2), nn.ReLU()),
+        *(nn.Flatten(), nn.Linear(second * side * side, dense), nn.ReLU(), nn.Linear(dense, classes)),
     )
 
 
-def small_cnn(classes: int = 10, channels: int = 3, size: int = 32) -> nn.Module:
-    """Three 3×3 convolutions with 16, 32 and 32 filters, each halving the image, and a dense layer.
+def small_cnn(classes: int = 10, channels: int = 3, size: int = 32, width: float = 1.0) -> nn.Module:
+    """Three 3×3 convolutions with 16, 32 and 32 filters (times `width`), each halving the image, and a dense layer.
 
     Havasi et al., ICLR 2021, section 3.1; what they leave open (padding, pooling) is as here.
     """
@@ -36,6 +37,12 @@ def small_cnn(classes: int = 10, channels: int = 3, size: int = 32) -> nn.Module
     if side < 1:
         raise ValueError(f"SmallCNN needs images of at least 8×8, got {size}×{size}")
     layers: list[nn.Module] = []
-    for before, after in ((channels, 16), (16, 32), (32, 32)):
+    filters = scaled((16, 32, 32), width)
+    for before, after in itertools.pairwise((channels, *filters)):
         layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(32 * side * side, classes))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(filters[-1] * side * side, classes))
+
+
+def scaled(sizes: Sequence[int], width: float) -> list[int]:
+    """Sizes times a width, of at least one."""
+    return [max(1, round(size * width)) for size in sizes]

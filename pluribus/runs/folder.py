@@ -7,6 +7,8 @@ metrics.csv          a row an epoch
 checkpoints/         to go on from
 weights.safetensors  the trained ensemble (and weights.json, for people)
 result.json          the test scores; its presence says that the run is finished
+evaluation.json      what `pluribus evaluate` found
+judgement.json       the same, for a comparison, with rows.safetensors: a few numbers of every test row
 """
 
 import contextlib
@@ -50,6 +52,11 @@ class Run:
     @property
     def finished(self) -> bool:
         return (self.path / "result.json").is_file()
+
+    @property
+    def judged(self) -> bool:
+        """For a comparison."""
+        return (self.path / "judgement.json").is_file()
 
     def make(self) -> None:
         try:

@@ -22,8 +22,9 @@ import yaml
 from ..core.errors import FileError, PluribusError
 from ..core.files import write
 from .choice import written
-from .config import ConfigError, chosen, configured, located, read
+from .config import Config, ConfigError, chosen, configured, located, read
 from .folder import Run
+from .judging import Judging, asked
 
 ATTEMPTS = 5
 ALONE = threading.Lock()
@@ -50,12 +51,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
+    """`judging` is for a comparison: each run is judged as soon as it is trained."""
+
     path: Path
     cells: tuple[Cell, ...]
+    judging: Judging | None = None
 
     @staticmethod
-    def planned(path: Path, options: Mapping[str, Any], methods: list[Any], seeds: list[int]) -> "Grid":
-        """The grid in a new folder, every cell checked before the first one starts."""
+    def planned(
+        path: Path,
+        options: Mapping[str, Any],
+        methods: list[Any],
+        seeds: list[int],
+        judging: Judging | None = None,
+        given: Callable[[Config], Mapping[str, Any]] = lambda _: {},
+    ) -> "Grid":
+        """The grid in a new folder, every cell checked before the first one starts. `given` has settings for some runs only."""
         if path.is_file():
             raise FileError(f"{path} is a file: name a folder for the grid")
         if path.is_dir() and any(path.iterdir()):
@@ -63,15 +74,16 @@ class Grid:
         cells = []
         for method in methods:
             choice = chosen(method)
+            own = given(configured(dict(options) | {"method": choice, "seed": seeds[0]}))
             for seed in seeds:
-                wanted = located(configured(dict(options) | {"method": choice, "seed": seed}))
+                wanted = located(configured(dict(options) | {"method": choice, "seed": seed} | dict(own)))
                 safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in written(choice))
                 cells.append(Cell(f"{safe}-seed{seed}", wanted.model_dump(mode="json")))
         names = [cell.name for cell in cells]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ConfigError(f"the grid has {twice[0]} more than once")
-        grid = Grid(path, tuple(cells))
+        grid = Grid(path, tuple(cells), judging)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -80,33 +92,38 @@ class Grid:
         return grid
 
     @staticmethod
-    def opened(path: Path) -> "Grid":
+    def opened(path: Path, judging: Judging | None = None) -> "Grid":
         content = read(path / "grid.yaml")
         for name, options in content.items():
             if not isinstance(options, dict):
                 raise FileError(f"{path / 'grid.yaml'} must hold the settings of each run, got {options!r} for {name}")
         cells = [Cell(name, configured(options, name).model_dump(mode="json")) for name, options in content.items()]
-        return Grid(path, tuple(cells))
+        return Grid(path, tuple(cells), judging)
 
-    def run(self, workers: str = "1", report: Report | None = None) -> list[dict[str, Any]]:
+    def finished(self, cell: Cell) -> bool:
+        run = Run(self.path / cell.name)
+        return run.finished and (self.judging is None or run.judged)
+
+    def run(self, workers: str = "1", report: Report | None = None, *, whole: bool = True) -> list[dict[str, Any]]:
         """Run what is not finished; a dead worker's runs are taken up again. Returns a state for every cell.
 
-        `report` is told the states whenever they change; grid.csv has them, too.
+        Runs that fail are an error in the end, unless the grid need not be `whole`: then only if all of them do. `report` is told
+        the states whenever they change; grid.csv has them, too.
         """
         check_workers(workers)
         for cell in self.cells:  # what failed may be tried again
             (self.path / cell.name / "failed.txt").unlink(missing_ok=True)
         with self.watched(report):
             for _ in range(ATTEMPTS):
-                left = [cell for cell in self.cells if not Run(self.path / cell.name).finished and not self.failed(cell)]
+                left = [cell for cell in self.cells if not self.finished(cell) and not self.failed(cell)]
                 if not left:
                     break
                 try:
-                    everywhere(left, self.path, workers)
+                    everywhere(left, self.path, workers, self.judging)
                 except WorkerDied as error:
                     warnings.warn(f"a worker died ({error}); going on with what is left", stacklevel=2)
-        lost = [cell.name for cell in self.cells if not Run(self.path / cell.name).finished]
-        if lost:
+        lost = [cell.name for cell in self.cells if not self.finished(cell)]
+        if lost and (whole or len(lost) == len(self.cells)):
             reason = self.failed(next(cell for cell in self.cells if cell.name in lost)) or "its worker died again and again"
             raise PluribusError(f"{len(lost)} of {len(self.cells)} runs did not finish; {lost[0]}: {reason}")
         return self.states()
@@ -143,7 +160,7 @@ class Grid:
 
     def states(self) -> list[dict[str, Any]]:
         """How far every run is, as its folder tells: the same wherever it runs."""
-        return [state(Run(self.path / cell.name), cell) for cell in self.cells]
+        return [state(Run(self.path / cell.name), cell, self.judging is not None) for cell in self.cells]
 
     def record(self, states: list[dict[str, Any]]) -> None:
         """The table so far, as grid.csv."""
@@ -161,12 +178,14 @@ class WorkerDied(Exception):
     """The process or the machine, not the run."""
 
 
-def state(run: Run, cell: Cell) -> dict[str, Any]:
+def state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
     about: dict[str, Any] = {"method": cell.method, "seed": cell.seed, "state": "waiting", "scores": {}}
+    failed = (run.path / "failed.txt").is_file()
     if run.finished:
         result = run.read_json("result.json")
-        return about | {"state": "done", "scores": result["scores"], "seconds": result["seconds"]}
-    if (run.path / "failed.txt").is_file():
+        now = "done" if run.judged or not judging else "failed" if failed else "judging"
+        return about | {"state": now, "scores": result["scores"], "seconds": result["seconds"]}
+    if failed:
         return about | {"state": "failed"}
     if (run.path / "metrics.csv").is_file():
         with (run.path / "metrics.csv").open(newline="") as file:
@@ -177,13 +196,14 @@ def state(run: Run, cell: Cell) -> dict[str, Any]:
     return about | ({"state": "started"} if run.path.is_dir() else {})
 
 
-def one(options: dict[str, Any], path: str, threads: int) -> str:
-    """What a worker does: one run, from wherever it is. An error of the run is written down, not thrown."""
+def one(options: dict[str, Any], path: str, threads: int, judging: dict[str, Any] | None = None) -> str:
+    """What a worker does: one run, from wherever it is, and its judgement. An error of the run is written down, not thrown."""
     import torch
 
     import pluribus  # noqa: F401  the methods
 
     from ..training.interrupts import Interrupted
+    from .evaluate import judge
     from .train import train
 
     folder, before = Path(path), torch.get_num_threads()
@@ -191,6 +211,8 @@ def one(options: dict[str, Any], path: str, threads: int) -> str:
         with ALONE:
             torch.set_num_threads(threads)
             train(configured(options), folder, resume=True, progress=False, wait=True)
+            if judging is not None and not Run(folder).judged:
+                judge(folder, asked(**judging))
     except Interrupted:  # by a person: the run did not fail, and the next one must not begin
         raise
     except (PluribusError, OSError, ValueError, RuntimeError) as error:
@@ -201,13 +223,14 @@ def one(options: dict[str, Any], path: str, threads: int) -> str:
     return path
 
 
-def everywhere(cells: list[Cell], path: Path, workers: str) -> None:
+def everywhere(cells: list[Cell], path: Path, workers: str, judging: Judging | None = None) -> None:
     """All cells through joblib, on the backend that `workers` names."""
     import joblib
 
+    told = None if judging is None else judging.model_dump(mode="json")
     try:
         with placed(workers) as (backend, count, threads):
-            jobs = [joblib.delayed(one)(cell.options, str((path / cell.name).resolve()), threads) for cell in cells]
+            jobs = [joblib.delayed(one)(cell.options, str((path / cell.name).resolve()), threads, told) for cell in cells]
             with joblib.parallel_config(backend=backend, n_jobs=count):
                 joblib.Parallel(batch_size=1, pre_dispatch="all")(jobs)
     except Exception as error:

@@ -1,0 +1,130 @@
+"""What is held equal between methods, and what each is given so that it is.
+
+    epochs           every method sees every row as often
+    training-flops   every method trains with the FLOPs of one network's epochs: one that costs four times as much a step gets a
+                     quarter of them
+    deployed-flops   every method answers with the FLOPs of one network: its own is made narrower (or wider) until it does
+    parameters       the same for the parameters that are deployed
+
+Equal epochs flatter whatever costs more. Abe et al., "Deep Ensembles Work, But Are They Necessary?", 2022, compare an ensemble
+with one network of its size; the last two are that comparison, with the sum held at the size of one.
+"""
+
+import inspect
+from typing import Any, Literal, get_args
+
+import torch
+
+from ..analysis.cost import form, training_flops
+from ..core.convert import ensemble as convert
+from ..core.names import unknown
+from ..data import Data
+from ..models.registry import MODELS, imported
+from .choice import written
+from .config import Config, ConfigError
+from .opening import network
+from .train import converted
+
+Budget = Literal["epochs", "training-flops", "deployed-flops", "parameters"]
+TEXTS = {
+    "epochs": "equal epochs",
+    "training-flops": "equal training FLOPs: those of one network",
+    "deployed-flops": "equal FLOPs of an answer: those of one network; dearer methods have narrower networks",
+    "parameters": "equal deployed parameters: those of one network; dearer methods have narrower networks",
+}
+NARROWEST, WIDEST, STEPS = 1 / 16, 4.0, 12
+
+
+def check(budget: str) -> Budget:
+    if budget not in get_args(Budget):
+        raise ConfigError(unknown("budget", budget, get_args(Budget)))
+    return budget  # type: ignore[return-value]
+
+
+def given(config: Config, data: Data, budget: Budget) -> dict[str, Any]:
+    """The settings that bring a run within the budget; `config` is resolved, and says what one network gets."""
+    if budget == "epochs":
+        return {}
+    if budget == "training-flops":
+        times = step_cost(config, data)
+        epochs = config.epochs / times
+        if epochs < 0.5:
+            raise ConfigError(
+                f"{written(config.method)} costs {times:.1f} times the FLOPs a step: of {config.epochs} epochs less than "
+                f"one is left for it; use --epochs {int(-(-times // 1))} or more"
+            )
+        return {"epochs": max(1, round(epochs))}
+    return {"model": narrowed(config, data, budget)}
+
+
+def step_cost(config: Config, data: Data) -> float:
+    """FLOPs of a training step, over those of the base network."""
+    with torch.random.fork_rng(devices=[]):
+        made = converted(config, data)
+        base = network(config, data.shape, data.outputs)
+        x, y = data.preparation(data.train.x[:8]), data.preparation.scaled(data.train.y[:8])
+        times = training_flops(made, base.to(x.dtype), x, y)
+    if times is None:
+        raise ConfigError(f"the FLOPs of {written(config.method)} cannot be counted: choose --budget epochs")
+    return times
+
+
+def narrowed(config: Config, data: Data, budget: Budget) -> dict[str, Any]:
+    """The network with the greatest `width` at which the method costs no more than one network as it was."""
+    model = config.model
+    assert model is not None
+    usual = default_width(model["name"])
+    start = model.get("width", usual)
+    limit = 1.005 * deployed(config.model_copy(update={"method": {"name": "single"}}), data, budget)
+
+    def fits(width: Any) -> bool:
+        return deployed(config.model_copy(update={"model": model | {"width": width}}), data, budget) <= limit
+
+    if isinstance(usual, int):
+        candidates = [width for width in range(1, round(WIDEST * start) + 1) if fits(width)]
+        if not candidates:
+            raise too_wide(config, budget)
+        return model | {"width": max(candidates)}
+    low, high = NARROWEST * start, WIDEST * start
+    if fits(start):  # as dear as one network, or cheaper by a hair: leave it as it is
+        low = start
+        if not fits(1.05 * start):
+            return model | {"width": start}
+    elif not fits(low):
+        raise too_wide(config, budget)
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return model | {"width": round(low, 4)}
+
+
+def default_width(name: str) -> Any:
+    """What `width` is unless told; a network without that option cannot be made narrower."""
+    factory = imported(name) if ":" in name else MODELS[name.replace("_", "-")].factory
+    options = inspect.signature(factory).parameters
+    if "width" not in options or not isinstance(options["width"].default, (int, float)):
+        raise ConfigError(
+            f"{name} has no option `width` with a number as default: this budget makes networks narrower by it; choose another "
+            "network, or --budget epochs or training-flops"
+        )
+    return options["width"].default
+
+
+def deployed(config: Config, data: Data, budget: Budget) -> float:
+    """FLOPs or parameters of an answer, on the meta device."""
+    with torch.random.fork_rng(devices=[]):
+        net = network(config, data.shape, data.outputs)
+        told = convert(net, config.spec, example=data.preparation(data.train.x[:2]), task=data.task).eval().describe()
+    _, flops, parameters = form(told)
+    if budget == "parameters":
+        return float(parameters)
+    if flops is None:
+        raise ConfigError(f"the FLOPs of {written(config.method)} cannot be counted: choose --budget epochs")
+    return float(flops)
+
+
+def too_wide(config: Config, budget: Budget) -> ConfigError:
+    return ConfigError(
+        f"{written(config.method)} costs more than one network ({budget}) even at {NARROWEST:g} of its width: leave it out, "
+        "or give it fewer members or samples"
+    )

@@ -1,0 +1,243 @@
+"""The main job: methods × seeds on the same data, within the same budget, judged alike, and one page to decide by.
+
+A comparison's folder is a grid of runs (grid.yaml, a folder a run), compare.yaml with what they are judged by, costs.json, and in
+the end results.json, results.csv, results.md, picture.svg and report.html. What is there is never done again.
+"""
+
+import inspect
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+from ..core.errors import FileError
+from ..core.files import write
+from ..core.spec import Spec
+from . import budget as budgets
+from .config import Config, ConfigError, chosen, configured, read
+from .evaluate import measured
+from .folder import Run
+from .grid import Cell, Grid, Report
+from .judging import Judging, asked
+from .opening import rows_of as rows_to_judge
+from .opening import trained
+from .results import BASE, BEST, Draws, combined, number, rows_of
+from .train import loaded, resolved
+from .verdict import verdict
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    grid: Grid
+    about: Json
+    """What compare.yaml says: budget, judging, command, notes."""
+
+    @property
+    def path(self) -> Path:
+        return self.grid.path
+
+    @staticmethod
+    def planned(
+        path: Path,
+        options: Mapping[str, Any],
+        methods: list[Any],
+        seeds: list[int],
+        *,
+        budget: str = "epochs",
+        judging: Judging | None = None,
+        command: str = "",
+    ) -> "Comparison":
+        """Everything checked before the first run starts: data, methods, what to judge by, what each method may cost."""
+        judging, kind, notes = judging or asked(), budgets.check(budget), []
+        choices = [chosen(method) for method in methods]
+        if BASE not in [choice["name"] for choice in choices]:
+            choices.insert(0, {"name": BASE})
+            notes.append(f"{BASE} was added: gains are over one network.")
+        if {"name": BEST} not in choices:
+            notes.append(f"There is no {BEST} here: what share of its gain a method keeps is not known.")
+        if len(seeds) < 3:
+            notes.append(few(len(seeds)))
+        first = configured(dict(options) | {"method": {"name": BASE}, "seed": seeds[0]})
+        data = loaded(first)
+        judging.check(data)
+        if not len(data.test) and not first.validation:
+            raise ConfigError(f"{data.name} has no test rows, and none are set aside to judge by: set validation above 0")
+        common = resolved(first, data)
+        own = {}
+        for choice in list(choices):
+            config = common.model_copy(update={"method": configured(dict(options) | {"method": choice}).method})
+            try:
+                own[str(choice)] = budgets.given(config, data, kind)
+            except ConfigError as error:
+                if len(methods) < 2 or kind == "epochs":
+                    raise
+                choices.remove(choice)
+                notes.append(f"Left out: {error}.")
+        grid = Grid.planned(path, dict(options), choices, seeds, judging, lambda config: own[str(config.method)])
+        about = {"budget": kind, "judging": judging.model_dump(mode="json"), "command": command, "notes": notes}
+        write(path / "compare.yaml", yaml.safe_dump(about, sort_keys=False, allow_unicode=True))
+        return Comparison(grid, about)
+
+    @staticmethod
+    def opened(path: Path) -> "Comparison":
+        if not (path / "compare.yaml").is_file():
+            raise FileError(f"{path} is no comparison: it has no compare.yaml")
+        about = read(path / "compare.yaml")
+        try:
+            budgets.check(about["budget"])
+            judging = asked(**about["judging"])
+        except (KeyError, TypeError) as error:
+            raise FileError(f"{path / 'compare.yaml'} is damaged: take it from a copy, or begin anew") from error
+        return Comparison(Grid.opened(path, judging), about)
+
+    def run(self, workers: str, report: Report | None = None, told: Callable[[str], None] = lambda _: None) -> Json:
+        """Train and judge what is not yet; measure costs when nothing else runs; write everything. `told` hears what is done now."""
+        from ..reports import write_all
+
+        began = time.time()
+        self.grid.run(workers, report, whole=False)
+        told("measuring latency and memory")
+        costs = self.costs(told)
+        told("drawing intervals")
+        results = self.results(costs, time.time() - began)
+        told("writing the page")
+        write_all(results, self.path)
+        return results
+
+    # --- what the folder holds ------------------------------------------------------------------------------------
+
+    def by_method(self) -> dict[str, list[Cell]]:
+        """The runs that are finished and judged, of every method that has some."""
+        found: dict[str, list[Cell]] = {}
+        for cell in self.grid.cells:
+            if self.grid.finished(cell):
+                found.setdefault(cell.method, []).append(cell)
+        return found
+
+    def costs(self, told: Callable[[str], None]) -> Json:
+        """Measured one after the other, on the first run of each method."""
+        place = self.path / "costs.json"
+        known = json.loads(place.read_text()) if place.is_file() else {}
+        for method, cells in self.by_method().items():
+            if method in known:
+                continue
+            told(f"measuring latency and memory: {method}")
+            made, config, about, preparation = trained(Run(self.path / cells[0].name))
+            data, part = rows_to_judge(config, about, preparation, "test" if about["test"] else "validation", None)
+            base = self.base_config(config)
+            known[method] = measured(made, base, data, part)
+            write(place, json.dumps(known, indent=1))
+        return known
+
+    def base_config(self, config: Config) -> Config:
+        """With the network of the single method, to which costs are ratios: a budget may have made its own narrower."""
+        single = next((cell for cell in self.grid.cells if cell.method == BASE), None)
+        if single is None or not Run(self.path / single.name).config.is_file():
+            return config
+        base = configured(read(Run(self.path / single.name).config))
+        return config.model_copy(update={"model": base.model})
+
+    def results(self, costs: Json, seconds: float) -> Json:
+        finished = self.by_method()
+        judged = {
+            method: {cell.seed: Run(self.path / cell.name).read_json("judgement.json") for cell in cells}
+            for method, cells in finished.items()
+        }
+        draws = {name: self.draws(finished, name) for name in ("nll", "right", "brier", "square")}
+        nll = draws["nll"]
+        methods = [self.method(name, cells, judged, costs.get(name), draws) for name, cells in finished.items()]
+        facts = Run(self.path / next(iter(finished.values()))[0].name)
+        data = facts.read_json("data.json")
+        config = configured(read(facts.config))
+        model = config.model["name"] if config.model else ""
+        return {
+            "format": 1,
+            "title": f"{data['name']} · {model}",
+            "command": self.about["command"],
+            "data": {key: data[key] for key in ("name", "task", "classes", "shape", "train", "test")},
+            "model": model,
+            "budget": {"kind": self.about["budget"], "text": budgets.TEXTS[self.about["budget"]]},
+            "seeds": sorted({cell.seed for cell in self.grid.cells}),
+            "settings": self.settings() | {"judging": self.about["judging"]},
+            "seconds": round(sum(method["seconds"]["mean"] * len(method["runs"]) for method in methods), 1),
+            "methods": methods,
+            "recommendation": verdict(methods, nll) if nll else [],
+            "notes": [*self.about["notes"], *self.complaints()],
+        } | facts.read_json("about.json")
+
+    def settings(self) -> Json:
+        """What all runs share."""
+        options = [cell.options for cell in self.grid.cells]
+        return {
+            key: Path(str(value)).name if key == "data_dir" and value else value
+            for key, value in options[0].items()
+            if key not in ("method", "seed") and all(each[key] == value for each in options)
+        }
+
+    def draws(self, finished: dict[str, list[Cell]], column: str) -> Draws | None:
+        rows = {
+            method: {cell.seed: table[column] for cell in cells if column in (table := rows_of(self.path / cell.name))}
+            for method, cells in finished.items()
+        }
+        sound = {
+            method: each
+            for method, each in rows.items()
+            if each and all(bool(torch.isfinite(values).all()) for values in each.values())
+        }
+        common = set.intersection(*(set(each) for each in sound.values())) if sound else set()
+        return Draws(sound) if common else None
+
+    def method(self, name: str, cells: list[Cell], judged: Json, cost: Json | None, draws: dict[str, Draws | None]) -> Json:
+        """Everything about one method."""
+        run = Run(self.path / cells[0].name)
+        results = [Run(self.path / cell.name).read_json("result.json") for cell in cells]
+        config = configured(read(run.config))
+        found = combined(judged[name], judged.get(BASE, {}))
+        for score, column in (("nll", "nll"), ("accuracy", "right"), ("brier", "brier")):
+            drawn = draws[column]
+            if drawn and name in drawn.values and score in found["scores"]:
+                interval = drawn.interval(name)
+                found["scores"][score] |= {"low": interval.low, "high": interval.high}
+        nll = draws["nll"]
+        known = nll.values if nll else {}
+        gain = nll.less(name, BASE) if nll and name in known and BASE in known and name != BASE else None
+        share = nll.share(name, BASE, BEST) if nll and gain and BEST in known and name != BEST else None
+        doc = inspect.getdoc(Spec.registry[config.spec.name]) or ""
+        return {
+            "name": name,
+            "spec": str(config.spec),
+            "about": doc.splitlines()[0],
+            "epochs": results[0]["epochs"],
+            "model": config.model,
+            **found,
+            "gain": gain._asdict() if gain else None,
+            "share": share._asdict() if share else None,
+            "cost": cost,
+            "seconds": number([result["seconds"] for result in results]),
+            "runs": [cell.name for cell in cells],
+        }
+
+    def complaints(self) -> list[str]:
+        """What failed, and why."""
+        lost = [cell for cell in self.grid.cells if not self.grid.finished(cell)]
+        return [f"{cell.name} failed: {self.grid.failed(cell) or 'its worker died'}" for cell in lost]
+
+
+def few(seeds: int) -> str:
+    """What so few seeds cannot tell."""
+    if seeds == 1:
+        return "One seed: intervals are over test rows alone, and say nothing about another training run."
+    return f"{seeds} seeds: intervals over seeds and rows understate how much training runs differ."
+
+
+def every() -> list[str]:
+    """All methods, the single network first and the deep ensemble last."""
+    others = sorted(name for name in Spec.registry if name not in (BASE, BEST))
+    return [BASE, *others, BEST]

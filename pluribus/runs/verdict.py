@@ -1,0 +1,78 @@
+"""A recommendation in words, drawn only from what was measured, and silent where a difference is within the noise.
+
+Among the methods within a limit on latency, one is recommended if its NLL is lower than the single network's by an interval
+that does not hold zero. Of those that cannot be told from the best one, it is the cheapest.
+"""
+
+from typing import Any
+
+from .results import BASE, BEST, Draws
+
+LIMITS = (1.1, 2.0, 5.0, None)
+Json = dict[str, Any]
+
+
+def verdict(methods: list[Json], draws: Draws) -> list[Json]:
+    """A sentence for each limit that changes the choice. Methods have name, scores, cost and share, as in results.json."""
+    known = {method["name"]: method for method in methods if method["name"] in draws.values and method["cost"]}
+    if BASE not in known:
+        return []
+    found: list[Json] = []
+    for limit in LIMITS:
+        within = [name for name in known if limit is None or name == BASE or latency(known[name]) <= limit]
+        if limit is not None and len(within) < 2:
+            continue
+        choice, rivals = chosen(within, known, draws)
+        if found and choice == found[-1]["method"] and choice is not None:
+            continue  # more latency buys nothing
+        title = "at any latency" if limit is None else f"under {limit:g}× the latency of one network"
+        text = nothing(title, within, draws) if choice is None else sentence(title, known[choice], rivals, draws)
+        if found and choice is None and found[-1]["method"] is None:
+            found.pop()  # the wider limit says it for both
+        found.append({"limit": title, "method": choice, "text": text})
+    return found
+
+
+def latency(method: Json) -> float:
+    return method["cost"]["latency"]["value"]
+
+
+def chosen(names: list[str], known: dict[str, Json], draws: Draws) -> tuple[str | None, list[str]]:
+    """The cheapest of those that cannot be told from the best, and the others of them."""
+    better = [name for name in names if name != BASE and draws.less(name, BASE).low > 0]
+    if not better:
+        return None, []
+    best = min(better, key=lambda name: draws.values[name])
+    equal = [name for name in better if name == best or draws.less(best, name).low <= 0]
+    choice = min(equal, key=lambda name: (round(latency(known[name]), 1), draws.values[name]))
+    return choice, [name for name in equal if name != choice]
+
+
+def nothing(title: str, names: list[str], draws: Draws) -> str:
+    others = len(names) - 1
+    text = (
+        f"{title[0].upper()}{title[1:]}: one plain network. None of the {others} other methods has a lower NLL beyond the noise"
+    )
+    return f"{text} of {draws.seeds} seed{'s' * (draws.seeds != 1)} and the test rows."
+
+
+def sentence(title: str, method: Json, rivals: list[str], draws: Draws) -> str:
+    name = method["name"]
+    gain, base = draws.less(name, BASE), draws.values[BASE]
+    text = f"{title[0].upper()}{title[1:]}: {name}. Its NLL is {draws.values[name]:.4g}, lower than the single network's "
+    text += f"{base:.4g} by {gain.value:.2g} ({gain.low:.2g} to {gain.high:.2g})"
+    if method.get("share") and name != BEST:
+        value, low, high = (100 * method["share"][key] for key in ("value", "low", "high"))
+        text += f": {value:.0f} % ({low:.0f} to {high:.0f}) of the deep ensemble's gain"
+    text += f", at {latency(method):.2f}× the latency."
+    if rivals:
+        text += f" The NLL of {listed(rivals)} cannot be told from it here; {name} is the cheapest of them."
+    return text
+
+
+def listed(names: list[str]) -> str:
+    """
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
