@@ -42,3 +42,11 @@
 A *number* is {"mean", "std", "seeds": [one a seed]} and, where it was drawn, "low" and "high" of a 95 % interval over seeds and
 rows. An *interval* is {"value", "low", "high"}. A score that does not exist for the data (or could not be had) is absent.
 """
+
+# The modules bring plotly, jinja2 and matplotlib only when they are called: importing this costs nothing.
+from .folder import write_all
+from .page import page
+from .picture import picture
+from .tables import csv_text, markdown
+
+__all__ = ["csv_text", "markdown", "page", "picture", "write_all"]

@@ -1,7 +1,7 @@
 """The main job: methods × seeds on the same data, within the same budget, judged alike, and one page to decide by.
 
-A comparison's folder is a grid of runs (grid.yaml, a folder a run), compare.yaml with what they are judged by, costs.json, and in
-the end results.json, results.csv, results.md, picture.svg and report.html. What is there is never done again.
+A comparison's folder is a grid of runs (grid.yaml, a folder a run), compare.yaml with what they are judged by, costs.json, and
+in the end results.json, results.csv, results.md, picture.svg and report.html. What is there is never done again.
 """
 
 import inspect
@@ -98,7 +98,7 @@ class Comparison:
         return Comparison(Grid.opened(path, judging), about)
 
     def run(self, workers: str, report: Report | None = None, told: Callable[[str], None] = lambda _: None) -> Json:
-        """Train and judge what is not yet; measure costs when nothing else runs; write everything. `told` hears what is done now."""
+        """Train and judge what is not yet; then, when nothing else runs, measure costs; write everything. `told` hears of it."""
         from ..reports import write_all
 
         began = time.time()

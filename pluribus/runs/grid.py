@@ -107,8 +107,8 @@ class Grid:
     def run(self, workers: str = "1", report: Report | None = None, *, whole: bool = True) -> list[dict[str, Any]]:
         """Run what is not finished; a dead worker's runs are taken up again. Returns a state for every cell.
 
-        Runs that fail are an error in the end, unless the grid need not be `whole`: then only if all of them do. `report` is told
-        the states whenever they change; grid.csv has them, too.
+        Runs that fail are an error in the end, unless the grid need not be `whole`: then only if all of them do. `report` is
+        told the states whenever they change; grid.csv has them, too.
         """
         check_workers(workers)
         for cell in self.cells:  # what failed may be tried again
