@@ -5,12 +5,13 @@ RUN := $(VENV)/bin/python
 # The small tensors of the tests and the demo are slower, not faster, on more threads than cores.
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: help demo test test-all lint format bench clean
+.PHONY: help demo test test-all lint format results bench clean
 
 help:
-	@echo "make demo      train every method on the digits and print one table (about a minute)"
+	@echo "make demo      compare every method on the digits: a table, and a page to decide by (a few minutes)"
 	@echo "make test      lint, types, docstring examples and tests"
 	@echo "make test-all  the slow tests, too"
+	@echo "make results   run the recorded comparisons on real data (hours) and show them in the README"
 	@echo "make bench     what the methods and the training loop cost, as ratios to the base network"
 	@echo "make lint      lint and types alone;  make format  rewrites the layout"
 
@@ -21,7 +22,8 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(VENV)/ready
-	$(RUN) examples/demo.py
+	$(VENV)/bin/pluribus compare --data digits --seeds 2 --epochs 30 --batch-size 64 \
+		--corruptions standard --shift-rows 100 --ood noise,shuffled --attack linf --attack-rows 50
 
 lint: $(VENV)/ready
 	$(VENV)/bin/ruff check .
@@ -37,6 +39,9 @@ test: lint
 
 test-all: lint
 	$(RUN) -m pytest
+
+results: $(VENV)/ready
+	$(RUN) results/record.py
 
 bench: $(VENV)/ready
 	$(RUN) benchmarks/cost.py

@@ -1,6 +1,7 @@
 """The house: what imports what, what comes along, what the front page says."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -28,6 +29,7 @@ def test_importing_needs_torch_and_numpy_only():
     """Everything else that could be imported is made unimportable."""
     blocked = ["safetensors", "sklearn", "rich", "scipy", "matplotlib", "pandas", "lightning", "torchvision"]
     blocked += ["pydantic", "yaml", "typer", "joblib", "PIL", "pyarrow", "dask", "distributed", "torchmetrics"]
+    blocked += ["plotly", "jinja2", "hypothesis", "playwright"]
     code = f"import sys; sys.modules.update(dict.fromkeys({blocked!r})); import pluribus; print(pluribus.__version__)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == pluribus.__version__
@@ -76,19 +78,36 @@ def test_the_readme_names_every_method_and_its_example_runs(tmp_path, monkeypatc
 
 
 @pytest.mark.slow
-def test_the_demo_trains_every_method_and_leaves_a_page(tmp_path):
-    page = tmp_path / "demo.html"
-    command = [sys.executable, str(ROOT / "examples/demo.py"), "--epochs", "1", "--page", str(page)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+def test_the_demo_compares_every_method_and_leaves_a_page(tmp_path):
+    """The command of the Makefile, with one epoch."""
+    text = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    command = re.search(r"bin/pluribus (compare [^\n]*)", text).group(1)
+    arguments = re.sub(r"--epochs \d+", "--epochs 1", command).split()
+    asked = [sys.executable, "-m", "pluribus", *arguments, "--out", str(tmp_path / "demo")]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    page = (tmp_path / "demo" / "report.html").read_text()
     for cls in pluribus.Spec.registry.values():
         assert cls.name in done.stdout
-        assert cls.name in page.read_text()
+        assert cls.name in page
+    assert done.stdout.rstrip().endswith("report.html")
 
 
-@pytest.mark.parametrize("script", ["examples/demo.py", "benchmarks/cost.py", "benchmarks/throughput.py"])
+def test_the_readme_shows_the_recorded_results():
+    sys.path.insert(0, str(ROOT / "results"))
+    try:
+        import record
+    finally:
+        sys.path.pop(0)
+    assert record.section() in (ROOT / "README.md").read_text()
+    for name, options in record.COMPARISONS.items():
+        place = ROOT / "results" / name / "results.json"
+        if place.is_file():
+            assert options in json.loads(place.read_text())["command"]
+
+
+@pytest.mark.parametrize("script", ["benchmarks/cost.py", "benchmarks/throughput.py"])
 def test_a_wrong_argument_is_answered_with_a_sentence_and_exit_code_2(script):
-    flag = "--epochs" if "demo" in script else "--repeats"
-    done = subprocess.run([sys.executable, str(ROOT / script), flag, "0"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, str(ROOT / script), "--repeats", "0"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "must be at least 1" in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,6 +1,7 @@
-"""What an ensemble is like beyond its scores: how it falls to attacks, and how its members differ."""
+"""What an ensemble is like beyond its scores: how it falls to attacks, how its members differ, what it costs."""
 
 from .attacks import Attack, Outcome, attack
+from .cost import Cost, cost
 from .diversity import (
     BiasVariance,
     bias_variance,
@@ -13,9 +14,11 @@ from .diversity import (
 __all__ = [
     "Attack",
     "BiasVariance",
+    "Cost",
     "Outcome",
     "attack",
     "bias_variance",
+    "cost",
     "disagreement",
     "error_correlation",
     "normalised_disagreement",

@@ -55,8 +55,8 @@ class Predictive:
         """`[M, B, C, …]`"""
         self._needs("classification")
         logits = self._values if self.outputs.dim() > 2 else self._values.unsqueeze(2)
-        if logits.shape[2] == 1:
-            logits = torch.cat([torch.zeros_like(logits), logits], dim=2)
+        if logits.shape[2] == 1:  # also where it is infinite
+            return torch.cat([F.logsigmoid(-logits), F.logsigmoid(logits)], dim=2)
         return F.log_softmax(logits, dim=2)
 
     @property

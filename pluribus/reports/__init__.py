@@ -7,7 +7,7 @@
     command          what was typed, to run it again
     data             name, task ("classification" | "regression"), classes [names], shape, train, test (numbers of rows)
     model            "small-cnn"
-    budget           {"kind": "epochs" | "training-flops" | "deployed-flops" | "parameters", "text": what was held equal, in words}
+    budget           {"kind": "epochs" | "training-flops" | "deployed-flops" | "parameters", "text": what was held equal}
     seeds            [0, 1]
     settings         the configuration that all runs share
     versions, machine, seconds
@@ -29,8 +29,8 @@
         shift        None, or {"cacc", "cnll", "cece", "mce": number, "severities": {"accuracy" | "nll" | "ece": [six means, the
                      first on clean images]}, "kinds": {kind: accuracy over its severities, number}}
         ood          {name of the set: {"auroc" | "fpr95": {"confidence" | "entropy" | "mutual-information": number}}}
-        attack       None, or {"title": "PGD, L∞, ε = 0.1", "success": […], "entropy": […] by iteration, "final": number, and the
-                     same under "one_sample" for methods that draw, else None}
+        attack       None, or {"title": "PGD, L∞, ε = 0.1", "success": […], "entropy": […] by iteration, "final": number, and
+                     the same under "one_sample" for methods that draw, else None}
         unsure       [{"image": data URI or None, "truth", "answer", "confidence"}]: what it was least sure of
         cost         {"parameters", "deployed_parameters", "flops", "deployed_flops", "training_flops", "memory": ratios to the
                      base network or None, "latency": interval, "passes": forward passes of the base network's size, "form"}

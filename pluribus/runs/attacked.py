@@ -1,6 +1,6 @@
 """How a run falls to attacks: the choice of one as people write it, in pixels from 0 to 1."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import torch
@@ -16,6 +16,10 @@ KINDS = {"linf": "PGD, L∞", "l2": "PGD, L2", "fgsm": "fast sign, one step"}
 def meant(choice: dict[str, Any], data: Data) -> tuple[Attack, str]:
     """The attack, and its title. Unless told, epsilon is 0.1 on grey images and 8/255 on colour; 1.5 and 0.5 in L2."""
     kind, options = choice["name"], {key: value for key, value in choice.items() if key != "name"}
+    known = [field.name for field in fields(Attack) if field.name != "norm"]
+    for option in options:
+        if option not in known:
+            raise ConfigError(f"attack {kind} has no option {option!r}; it has: {', '.join(known)}")
     grey = data.shape[0] == 1
     usual = (1.5 if grey else 0.5) if kind == "l2" else (0.1 if grey else 8 / 255)
     epsilon = options.get("epsilon", usual)
@@ -23,7 +27,7 @@ def meant(choice: dict[str, Any], data: Data) -> tuple[Attack, str]:
         steps = {"step": epsilon, "iterations": 1} if kind == "fgsm" else {"step": epsilon / 4}
         made = Attack(**{"epsilon": epsilon, "norm": "l2" if kind == "l2" else "linf"} | steps | options)
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"attack {kind}: {str(error).replace('Attack.__init__() ', '')}") from None
+        raise ConfigError(f"attack {kind}: {error}") from None
     return made, f"{KINDS[kind]}, ε = {epsilon:.3g}{', targeted' if made.targeted else ''}"
 
 

@@ -98,7 +98,7 @@ class Comparison:
         return Comparison(Grid.opened(path, judging), about)
 
     def run(self, workers: str, report: Report | None = None, told: Callable[[str], None] = lambda _: None) -> Json:
-        """Train and judge what is not yet; then, when nothing else runs, measure costs; write everything. `told` hears of it."""
+        """Train and judge what is not yet; then, when nothing else runs, measure costs; write all. `told` hears of it."""
         from ..reports import write_all
 
         began = time.time()

@@ -1,0 +1,100 @@
+"""What an answer costs and what it is worth: the pair that people choose by."""
+
+from typing import Any
+
+from ..columns import COSTS, SHARE, Column, columns
+from ..reading import Value, counted, listed, sentence, written
+from .model import Figure, Numbers, Panel, Trace, View, bars, cost_axis, extremes, front, guide, layout, points
+
+LATENCY = COSTS[0]
+
+
+def share_against_latency(results: dict[str, Any]) -> Figure | None:
+    found = _both(results, LATENCY, SHARE)
+    if len(found) < 2:
+        return None
+    names = [results["methods"][i]["name"] for i, _, _ in found]
+    data = [_trace(results, i, x, y, LATENCY, SHARE) for i, x, y in found]
+    shown = layout(
+        "share of the deep ensemble's gain, %", cost_axis([x for _, x, _ in found], "latency as deployed, × one network")
+    )
+    shown["shapes"] = [_level(0), _level(100)]
+    best = max(found, key=lambda entry: entry[2].value)
+    alt = (
+        f"Scatter plot of {counted(len(found), 'method')}: share of the deep ensemble's NLL gain, "
+        f"{extremes(list(zip(names, (y for _, _, y in found), strict=True)), 'share')}, against deployed latency, "
+        f"{extremes(list(zip(names, (x for _, x, _ in found), strict=True)), 'ratio')}. "
+        f"The highest share costs {written(best[1].value, 'ratio')} the latency of one network."
+    )
+    rows = [[name, sentence(y, "share"), sentence(x, "ratio")] for name, (_, x, y) in zip(names, found, strict=True)]
+    return Figure(
+        "share",
+        "Share of the gain against latency",
+        "Up is more of what a deep ensemble gains over one network in NLL (100 %: all of it; 0 %: nothing), left is a faster "
+        "answer. " + bars([y for _, _, y in found]),
+        [Panel([View(alt, data, shown)], labels=True)],
+        [Numbers(["method", "share of the gain (95 % interval)", "latency (95 % interval)"], rows)],
+        key=[i for i, _, _ in found],
+    )
+
+
+def scores_against_cost(results: dict[str, Any]) -> Figure | None:
+    scores = [column for column in columns(results) if column.key in ("accuracy", "rmse", "nll")]
+    costs = [cost for cost in COSTS if any(_both(results, cost, score) for score in scores)]
+    if not scores or not costs or len(results["methods"]) < 2:
+        return None
+    panels = [Panel([_pareto(results, cost, score) for cost in costs], labels=True) for score in scores]
+    rows = [
+        [m["name"], *(sentence(v, c.kind) if (v := c.of(m)) else "–" for c in (*scores, *costs))] for m in results["methods"]
+    ]
+    spread = bars([score.of(method) for score in scores for method in results["methods"]])
+    return Figure(
+        "cost",
+        f"{listed(score.title[0].upper() + score.title[1:] for score in scores)} against cost",
+        "Left is cheaper; accuracy is better further up, an error or NLL further down. The stepped line joins the methods that "
+        f"no cheaper one beats in the mean. {spread}",
+        panels,
+        [Numbers(["method", *(c.title + (f", {c.unit}" if c.unit else "") for c in (*scores, *costs))], rows)],
+        arrangement="two" if len(panels) > 1 else "one",
+        question="cost",
+        choices=[cost.title for cost in costs],
+        key=list(range(len(results["methods"]))),
+    )
+
+
+def _pareto(results: dict[str, Any], cost: Column, score: Column) -> View:
+    found = _both(results, cost, score)
+    title = score.title + (f", {score.unit}" if score.unit else "")
+    if not found:
+        return View(f"No method has both {score.title} and {cost.title}.", [], layout(title))
+    axis = cost_axis([x for _, x, _ in found], cost.about.replace("time of one answer", "latency"))
+    kept = front([x.value for _, x, _ in found], [score.loss(y.value) for _, _, y in found])
+    factor = 100 if score.kind == "percent" else 1
+    xs, ys = [found[k][1].value for k in kept], [found[k][2].value * factor for k in kept]
+    # To the right edge: whatever costs more and is no better lies behind it.
+    end = 10 ** axis["range"][1] if axis.get("type") == "log" else axis["range"][1]
+    data = [guide([*xs, end], [*ys, ys[-1]], "dot", "hv", "front")]
+    data += [_trace(results, i, x, y, cost, score) for i, x, y in found]
+    winners = [results["methods"][found[k][0]]["name"] for k in kept]
+    pairs = [(results["methods"][i]["name"], y) for i, _, y in found]
+    alt = (
+        f"Scatter plot of {counted(len(found), 'method')}: {score.title} {extremes(pairs, score.kind)} against {cost.title}. "
+        f"No cheaper method has a better mean than {listed(winners)}."
+    )
+    return View(alt, data, layout(title, axis))
+
+
+def _both(results: dict[str, Any], cost: Column, score: Column) -> list[tuple[int, Value, Value]]:
+    pairs = ((i, cost.of(method), score.of(method)) for i, method in enumerate(results["methods"]))
+    return [(i, x, y) for i, x, y in pairs if x is not None and y is not None]
+
+
+def _trace(results: dict[str, Any], index: int, x: Value, y: Value, cost: Column, score: Column) -> Trace:
+    hover = f"{score.title} {sentence(y, score.kind)}<br>{cost.title} {sentence(x, cost.kind)}"
+    percent = (False, score.kind in ("percent", "share"))
+    return points(index, results["methods"][index]["name"], x, y, hover, percent)
+
+
+def _level(y: float) -> dict[str, Any]:
+    drawn = {"color": "@muted", "width": 1, "dash": "dot"}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": drawn, "layer": "below"}

@@ -1,0 +1,115 @@
+"""The results as CSV (everything that is one number) and as Markdown (what the page's table has)."""
+
+import csv
+import io
+from typing import Any
+
+from .columns import Column, columns, marks
+from .reading import Value, finite, spread, written
+
+PLAIN = ("name", "spec", "members", "epochs")
+GROUPS = (
+    ("scores", ""),
+    ("member_scores", "member_"),
+    ("tempered", "tempered_"),
+    ("gain", "gain"),
+    ("share", "share"),
+    ("diversity", "diversity_"),
+    ("shift", "shift_"),
+    ("ood", "ood_"),
+    ("attack", "attack_"),
+    ("cost", "cost_"),
+    ("seconds", "seconds"),
+)
+
+
+def csv_text(results: dict[str, Any]) -> str:
+    """One row a method. A number has four columns (its name, then _std, _low, _high), an interval three; missing is empty."""
+    methods = results["methods"]
+    flat = [{key: found for place, prefix in GROUPS for key, found in _flat(method.get(place), prefix)} for method in methods]
+    # The order of first appearance would mix the groups where methods differ in what they have.
+    head: dict[str, None] = {}
+    for place, prefix in GROUPS:
+        for method in methods:
+            head.update(dict.fromkeys(key for key, _ in _flat(method.get(place), prefix)))
+    file = io.StringIO()
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow([*PLAIN, *head])
+    for method, cells in zip(methods, flat, strict=True):
+        table.writerow([_cell(method.get(key)) for key in PLAIN] + [_cell(cells.get(key)) for key in head])
+    return file.getvalue()
+
+
+def _flat(x: Any, key: str) -> list[tuple[str, Any]]:
+    """Whatever ends in one number (or word), by the way to it. Curves are left to results.json."""
+    if not isinstance(x, dict):
+        return [] if isinstance(x, list) or x is None else [(key, x)]
+    parts = {"mean": ("std", "low", "high"), "value": ("low", "high")}
+    for middle, rest in parts.items():
+        if middle in x:
+            return [(key, x[middle]), *((f"{key}_{part}", x.get(part)) for part in rest)]
+    return [
+        pair
+        for name, entry in x.items()
+        for pair in _flat(entry, key + ("" if not key or key.endswith("_") else "_") + str(name))
+    ]
+
+
+def _cell(x: Any) -> Any:
+    number = finite(x)
+    if number is not None:
+        return int(number) if isinstance(x, int) else repr(number)
+    return x if isinstance(x, str) else ""
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """For a README or an issue: what is recommended, the table, the command."""
+    shown = columns(results)
+    lines = [f"# {_inline(results.get('title') or 'Comparison')}", ""]
+    for entry in results.get("recommendation") or []:
+        lines.append(f"- **{_inline(entry.get('limit') or 'recommended')}**: {_inline(entry.get('text') or '')}")
+    lines += [""] if results.get("recommendation") else []
+    lines += _row(["method", *(_heading(column) for column in shown)])
+    lines += _row(["---", *("---:" for _ in shown)])
+    marked = {column.key: marks(column, [column.of(method) for method in results["methods"]]) for column in shown}
+    for index, method in enumerate(results["methods"]):
+        cells = [_value(column, column.of(method), marked[column.key][index] == "best") for column in shown]
+        lines += _row([_inline(str(method["name"])), *cells])
+    lines += [
+        "",
+        "Mean ± standard deviation over seeds, or a 95 % interval; the best mean of a column is bold. " + _budget(results),
+    ]
+    lines += [f"\n> {_inline(note)}" for note in results.get("notes") or []]
+    if results.get("command"):
+        lines += ["", "```sh", str(results["command"]), "```"]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _heading(column: Column) -> str:
+    return _inline(column.title + (f", {column.unit}" if column.unit else ""))
+
+
+def _value(column: Column, v: Value | None, best: bool) -> str:
+    if v is None:
+        return ""
+    text = written(v.value, column.kind, unit=False)
+    beside = spread(v, column.kind)
+    return (f"**{text}**" if best else text) + (f" {beside if beside[0] == '±' else f'({beside})'}" if beside else "")
+
+
+def _budget(results: dict[str, Any]) -> str:
+    text = (results.get("budget") or {}).get("text")
+    seeds = results.get("seeds") or []
+    return (f"Held equal: {_inline(text)}. " if text else "") + (f"Seeds: {', '.join(map(str, seeds))}." if seeds else "")
+
+
+def _row(cells: list[str]) -> list[str]:
+    return ["| " + " | ".join(cells) + " |"]
+
+
+def _inline(text: str) -> str:
+    """Neither a new cell nor markup: names come from configurations and folders."""
+    text = " ".join(str(text).split())
+    for sign in "\\`*_|<>[]":
+        text = text.replace(sign, "\\" + sign)
+    return text

@@ -1,0 +1,107 @@
+import csv
+import io
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pluribus.reports import csv_text, markdown
+from pluribus.reports.columns import CLASSIFICATION, REGRESSION, marks
+from pluribus.reports.reading import Value, written
+
+from . import sample
+
+
+def parsed(results):
+    return list(csv.DictReader(io.StringIO(csv_text(results))))
+
+
+def cells(text, name):
+    row = next(line for line in text.splitlines() if line.startswith(f"| {name} "))
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def test_every_value_lands_in_its_own_cell():
+    results = sample.classification(5)
+    for row, method in zip(parsed(results), results["methods"], strict=True):
+        assert row["name"] == method["name"]
+        for part, key in (("mean", ""), ("std", "_std"), ("low", "_low"), ("high", "_high")):
+            assert float(row["accuracy" + key]) == method["scores"]["accuracy"][part]
+        assert float(row["member_accuracy"]) == method["member_scores"]["accuracy"]["mean"]
+        assert float(row["tempered_nll"]) == method["tempered"]["nll"]["mean"]
+        assert float(row["share_low"]) == method["share"]["low"]
+        assert float(row["cost_latency"]) == method["cost"]["latency"]["value"]
+        assert float(row["shift_kinds_fog"]) == method["shift"]["kinds"]["fog"]["mean"]
+        assert float(row["ood_noise_auroc_confidence_high"]) == method["ood"]["noise"]["auroc"]["confidence"]["high"]
+        assert row["cost_form"] == "ensemble"
+
+
+def test_what_is_missing_is_empty_and_curves_stay_in_the_json():
+    results = sample.classification(8)
+    single, sampled = parsed(results)[0], parsed(results)[7]
+    assert single["ood_noise_auroc_mutual-information"] == "" != sampled["ood_noise_auroc_mutual-information"]
+    assert single["attack_one_sample_final"] == "" != sampled["attack_one_sample_final"]
+    assert not any(key.startswith(("reliability", "risk", "shift_severities", "attack_success")) for key in single)
+
+
+def test_a_diverged_run_leaves_an_empty_cell_not_nan():
+    (row,) = parsed(sample.minimal())
+    assert row["nll"] == ""
+    assert float(row["accuracy"]) == 0.5
+
+
+def test_commas_and_quotes_in_names_survive_the_csv():
+    results = sample.minimal()
+    results["methods"][0]["name"] = 'mimo:members=3,first="a\nb"'
+    assert parsed(results)[0]["name"] == 'mimo:members=3,first="a\nb"'
+
+
+def test_the_markdown_table_has_mean_and_spread_in_the_column_of_its_heading():
+    results = sample.classification(4)
+    text = markdown(results)
+    heading, mimo = cells(text, "method"), cells(text, "mimo:members=3")
+    score = results["methods"][3]["scores"]["nll"]
+    assert mimo[heading.index("NLL")].replace("*", "") == f"{score['mean']:.4f} ± {score['std']:.4f}"
+    share = results["methods"][3]["share"]
+    expected = f"{100 * share['value']:.0f} ({100 * share['low']:.0f} to {100 * share['high']:.0f})"
+    assert mimo[heading.index("share of gain, %")] == expected
+    assert results["recommendation"][0]["text"] in text
+    assert results["command"] in text
+
+
+def test_markdown_of_every_kind_has_rows_as_wide_as_its_head():
+    for results in (sample.classification(), sample.minimal(), sample.regression()):
+        table = [line for line in markdown(results).splitlines() if line.startswith("|")]
+        assert len(table) == 2 + len(results["methods"])
+        assert len({line.count("|") for line in table}) == 1
+
+
+def test_a_bar_in_a_name_opens_no_cell():
+    results = sample.minimal()
+    results["methods"][0]["name"] = "a|b<i>"
+    assert "| a\\|b\\<i\\> |" in markdown(results)
+
+
+def test_the_best_is_marked_and_those_in_its_reach_are_level_with_it():
+    accuracy = CLASSIFICATION[0]
+    values = [Value(0.9, 0.01, 0.88, 0.92), Value(0.91, 0.01, 0.89, 0.93), Value(0.8, 0.01, 0.79, 0.81), None]
+    assert marks(accuracy, values) == ["level", "best", "", ""]
+
+
+def test_no_overlap_is_claimed_where_no_spread_is_known():
+    assert marks(CLASSIFICATION[1], [Value(0.2), Value(0.21)]) == ["best", ""]
+
+
+def test_where_all_are_the_same_nobody_is_best():
+    assert marks(CLASSIFICATION[0], [Value(1.0), Value(1.0), None]) == ["", "", ""]
+
+
+def test_coverage_is_best_where_it_is_closest_to_what_it_claims():
+    coverage = next(column for column in REGRESSION if column.key == "coverage_95")
+    assert marks(coverage, [Value(0.99), Value(0.94), Value(0.8)]) == ["", "best", ""]
+
+
+@given(st.floats(-1e6, 1e6), st.sampled_from(["percent", "share", "score", "small", "ratio", "count"]))
+def test_a_written_number_reads_back_and_nothing_has_no_sign(x, kind):
+    text = written(x, kind).rstrip(" %×").replace("−", "-").replace(",", "")
+    assert abs(float(text) / (100 if kind in ("percent", "share") else 1) - x) <= max(0.51, abs(x) * 1e-2)
+    assert not (float(text) == 0 and text.startswith("-"))

@@ -1,0 +1,123 @@
+"""From judged runs to numbers, and from numbers to words."""
+
+import pytest
+import torch
+
+from pluribus.data.corruptions import STANDARD
+from pluribus.runs.results import BASE, BEST, Draws, number, pooled
+from pluribus.runs.shift import mce
+from pluribus.runs.verdict import verdict
+
+
+def rows(mean, seeds=(0, 1, 2), count=2000, spread=0.1, seed=0):
+    """The NLL of every row, alike between methods but for its mean: rows are hard or easy for all."""
+    generator = torch.Generator().manual_seed(seed)
+    hard = torch.rand(count, generator=generator).double()
+    return {s: hard - hard.mean() + mean + spread * torch.randn(count, generator=generator).double() for s in seeds}
+
+
+def test_a_number_has_its_mean_and_spread_over_seeds():
+    assert number([1.0, 2.0, 6.0]) == {"mean": 3.0, "std": pytest.approx(7**0.5), "seeds": [1.0, 2.0, 6.0]}
+    assert number([5.0])["std"] == 0
+
+
+def test_the_share_is_the_gain_over_the_gain_of_the_deep_ensemble():
+    draws = Draws({BASE: rows(1.0, seed=1), "half": rows(0.9, seed=2), BEST: rows(0.8, seed=3)})
+    share = draws.share("half", BASE, BEST)
+    exact = (draws.values[BASE] - draws.values["half"]) / (draws.values[BASE] - draws.values[BEST])
+    assert share.value == pytest.approx(exact)
+    assert share.value == pytest.approx(0.5, abs=0.1)
+    assert share.low < share.value < share.high
+
+
+def test_pairing_by_rows_makes_intervals_as_narrow_as_the_differences_are():
+    """Rows differ by far more than methods do: unpaired, no difference could be seen."""
+    draws = Draws({BASE: rows(1.0, seed=0), "better": rows(0.98, seed=0)})
+    assert draws.less("better", BASE).low > 0
+    interval = draws.interval("better")
+    assert interval.high - interval.low > 10 * (draws.less("better", BASE).high - draws.less("better", BASE).low)
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say():
+    """Over rows: 95 % intervals of 200 comparisons, whose difference is 0.05; ±3 standard errors of that share."""
+    held = 0
+    for trial in range(200):
+        generator = torch.Generator().manual_seed(trial)
+        noise = torch.randn(2, 150, generator=generator).double()
+        draws = Draws({BASE: {0: noise[0] + 0.05}, "better": {0: noise[1]}}, draws=200)
+        interval = draws.less("better", BASE)
+        held += interval.low <= 0.05 <= interval.high
+    assert 0.95 - 3 * (0.95 * 0.05 / 200) ** 0.5 <= held / 200 <= 1
+
+
+def test_seeds_that_differ_widen_the_interval():
+    steady = {seed: torch.linspace(0, 1, 500).double() for seed in range(4)}
+    moving = {seed: torch.linspace(0, 1, 500).double() + seed for seed in range(4)}
+    narrow, wide = Draws({"a": steady}).interval("a"), Draws({"a": moving}).interval("a")
+    assert wide.high - wide.low > 5 * (narrow.high - narrow.low)
+
+
+def test_only_seeds_that_all_methods_have_are_compared():
+    draws = Draws({BASE: rows(1.0, seeds=(0, 1, 2)), "better": rows(0.9, seeds=(1, 2, 5))})
+    assert draws.seeds == 2
+
+
+def test_no_share_where_the_deep_ensemble_gained_nothing_beyond_the_noise():
+    draws = Draws({BASE: rows(1.0, seed=1), "half": rows(0.9, seed=2), BEST: rows(1.0, seed=3)})
+    assert draws.share("half", BASE, BEST) is None
+
+
+def test_bins_are_pooled_by_their_rows():
+    first = {"count": [1, 0], "confidence": [0.2, None], "accuracy": [0.0, None]}
+    second = {"count": [3, 2], "confidence": [0.4, 0.9], "accuracy": [1.0, 0.5]}
+    whole = pooled([first, second])
+    assert whole["count"] == [4, 2]
+    assert whole["confidence"] == pytest.approx([(0.2 + 3 * 0.4) / 4, 0.9])
+    assert whole["accuracy"] == pytest.approx([0.75, 0.5])
+
+
+def test_mce_is_the_mean_over_kinds_of_errors_relative_to_the_base():
+    own = {kind: {"accuracy": [0.9] * 5} for kind in STANDARD}
+    base = {kind: {"accuracy": [0.8] * 5} for kind in STANDARD}
+    own["fog"] = {"accuracy": [0.4] * 5}
+    assert mce({"kinds": own}, {"kinds": base}) == pytest.approx((14 * 0.5 + 3.0) / 15)
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+def judged(latencies, means, **options):
+    draws = Draws({name: rows(mean, seed=place, **options) for place, (name, mean) in enumerate(means.items())})
+    methods = [{"name": name, "share": None, "cost": {"latency": {"value": latencies[name]}}, "scores": {}} for name in means]
+    return verdict(methods, draws)
+
+
+def test_the_best_within_each_limit_is_named_with_its_reasons():
+    told = judged({BASE: 1.0, "mimo": 1.05, "slow": 8.0, BEST: 4.0}, {BASE: 1.0, "mimo": 0.9, "slow": 0.95, BEST: 0.7})
+    assert [(each["limit"], each["method"]) for each in told] == [
+        ("under 1.1× the latency of one network", "mimo"),
+        ("under 5× the latency of one network", BEST),
+    ]
+    assert told[0]["text"].startswith("Under 1.1× the latency of one network: mimo. Its NLL is 0.8995, lower than")
+    assert "1.05× the latency" in told[0]["text"]
+
+
+def test_nothing_is_recommended_where_the_difference_is_within_the_noise():
+    told = judged({BASE: 1.0, "mimo": 1.05, BEST: 4.0}, {BASE: 1.0, "mimo": 1.0, BEST: 1.0}, spread=0.5)
+    assert [each["method"] for each in told] == [None]
+    assert "one plain network" in told[0]["text"]
+
+
+def test_of_those_that_cannot_be_told_apart_the_cheapest_is_named_and_the_others_are_said():
+    told = judged({BASE: 1.0, "cheap": 1.5, "dear": 1.9}, {BASE: 1.0, "dear": 0.8, "cheap": 0.8001}, spread=0.3)
+    assert told[-1]["method"] == "cheap"
+    assert "dear cannot be told from it" in told[-1]["text"]
+
+
+def test_a_worse_method_is_never_recommended_however_cheap():
+    told = judged({BASE: 1.0, "bad": 0.5}, {BASE: 1.0, "bad": 2.0})
+    assert [each["method"] for each in told] == [None]
+
+
+def test_without_a_single_network_there_is_nothing_to_compare_with():
+    assert judged({BEST: 4.0}, {BEST: 0.5}) == []
