@@ -61,6 +61,8 @@ def compare(
     workers = workers or str(min(os.cpu_count() or 1, 4))
     check_workers(workers)
     said = given(options)
+    if not several(methods):
+        raise configs.ConfigError(f"methods must be all, or names between commas, got {methods!r}")
     if resume is not None:
         if said or config or out:
             raise FileError("--resume goes on with the comparison as it was configured: leave the other settings out")

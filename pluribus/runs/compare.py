@@ -208,7 +208,7 @@ class Comparison:
         nll = draws["nll"]
         known = nll.values if nll else {}
         gain = nll.less(name, BASE) if nll and name in known and BASE in known and name != BASE else None
-        share = nll.share(name, BASE, BEST) if nll and gain and BEST in known and name != BEST else None
+        share = nll.share(name, BASE, BEST) if nll and gain and BEST in known else None
         doc = inspect.getdoc(Spec.registry[config.spec.name]) or ""
         return {
             "name": name,

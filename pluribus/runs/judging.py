@@ -20,7 +20,7 @@ from ..metrics.regression import fitted_noise
 from .answers import Case
 from .attacked import KINDS, attacked, meant
 from .choice import parse
-from .config import ConfigError
+from .config import ConfigError, explained
 from .shift import DRAWN, shift, strangers
 
 
@@ -66,8 +66,7 @@ def asked(**options: Any) -> Judging:
     try:
         return Judging(**{name: value for name, value in options.items() if value is not None})
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{first['loc'][0]}: {first['msg'].removeprefix('Value error, ')}, got {first['input']!r}") from None
+        raise ConfigError(explained(error)) from None
 
 
 def judgement(

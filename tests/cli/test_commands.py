@@ -30,7 +30,7 @@ from pluribus.models.registry import MODELS
 from .cases import TRAIN
 from .files import file, nets, npz, photos, rows
 
-COMMANDS = ["train", "evaluate", "predict", "models", "methods", "data list", "data check", "data get"]
+COMMANDS = ["compare", "report", "train", "evaluate", "predict", "models", "methods", "data list", "data check", "data get"]
 
 
 def scores(run):
@@ -57,7 +57,9 @@ def test_help_shows_examples(command, flag, pluribus):
 def test_the_help_of_all_names_every_command_and_where_to_begin(pluribus):
     answer = pluribus("--help")
     assert answer.code == 0
-    assert all(word in answer.out for word in ("train", "evaluate", "predict", "data", "models", "methods", "Begin with"))
+    assert all(
+        word in answer.out for word in ("compare", "train", "evaluate", "predict", "data", "models", "methods", "Begin with")
+    )
 
 
 def test_help_shows_every_setting_with_its_default(pluribus):
@@ -140,10 +142,43 @@ def test_digits_are_learnt_judged_and_told(pluribus, work, digit):
 def test_evaluating_repeats_what_training_reported(data, pluribus, a_copy):
     run = a_copy(data)
     (judged,) = lines(pluribus("evaluate run --json"))
-    assert judged["scores"] == scores(run)
+    assert {name: judged["scores"][name] for name in scores(run)} == pytest.approx(scores(run), rel=1e-5)
     assert judged["split"] == "test"
     assert json.loads((run / "evaluation.json").read_text()) == judged
     assert pluribus("evaluate run").code == 0
+
+
+def test_a_run_is_judged_from_every_side_that_is_asked_for(pluribus, a_copy):
+    a_copy("digits")
+    line = "evaluate run --corruptions standard --shift-rows 5 --ood noise --attack fgsm --attack-rows 5 --base run"
+    (judged,) = lines(pluribus(f"{line} --json"))
+    assert judged["shift"]["mce"] == 1  # relative to itself
+    assert judged["shift"]["rows"] == judged["attack"]["rows"] == 5
+    assert set(judged["ood"]) == {"noise"}
+    assert judged["cost"]["parameters"] == 1
+    assert set(judged["intervals"]) <= set(judged["scores"])
+    shown = pluribus(f"{line} --no-cost").out
+    for piece in ("95 % interval", "cAcc", "mCE", "AUROC, noise, by entropy", "fast sign", "evaluation.json"):
+        assert piece in shown
+    assert "latency" not in shown
+
+
+def test_a_comparison_ends_with_its_table_its_verdict_and_its_page(pluribus, work):
+    line = (
+        "compare --data digits --model mlp --rows 64 --epochs 1 --methods single,deep-ensemble:members=2 --seeds 1 --workers 1"
+    )
+    answer = pluribus(f"{line} --out c")
+    assert answer.code == 0, answer
+    assert "1/2  single, seed 0" in answer.err
+    for piece in ("latency", "kept", "One seed", "The page: c/report.html"):
+        assert piece in answer.out
+    (work / "c/report.html").unlink()
+    assert pluribus("compare --resume c --workers 1").code == 0
+    assert (work / "c/report.html").is_file()
+    made = pluribus("report c --out elsewhere")
+    assert made.out == "The page: elsewhere/report.html\n"
+    assert (work / "elsewhere/results.csv").read_text() == (work / "c/results.csv").read_text()
+    assert json.loads((work / "c/results.json").read_text())["command"] == f"pluribus {line} --out c"
 
 
 def test_evaluating_other_splits_takes_their_rows(pluribus, a_copy):

@@ -23,7 +23,7 @@ SETTINGS = [
     case("unknown model", "train --model lenet", "no model 'lenet'|'lenet5'"),
     case("unknown data", "train --data minst", "no data set 'minst'|'mnist'"),
     case("unknown option of a method", "train --method mimo:member=3", "mimo has no option 'member'|members"),
-    case("unknown option of a model", "train --model mlp:width=3", "mlp has no option 'width'|hidden"),
+    case("unknown option of a model", "train --model mlp:depth=3", "mlp has no option 'depth'|hidden"),
     case("unknown option of data", "train --data digits:split=3", "digits has no option 'split'|it has none"),
     case("an option without a value", "train --method mimo:members=3,x", "no method 'x'|choose one of"),
     case("an option without a name", "train --method mimo:=3", "option=value|'=3'"),
