@@ -230,7 +230,8 @@ def comparison(results: dict[str, Any], path: Path) -> None:
         highlight=False,
     )
     for each in results["recommendation"]:
-        console.print(f"• {each['text']}", highlight=False)
+        limit, choice = each["limit"].capitalize(), each["method"] or "one plain network"
+        console.print(f"• {limit}: [bold]{choice}[/]. {each['text']}", highlight=False)
     for note in results["notes"]:
         console.print(note, style="yellow", highlight=False)
     console.print(f"The page: {path / 'report.html'}", highlight=False, soft_wrap=True)

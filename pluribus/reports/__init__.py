@@ -36,7 +36,8 @@
                      base network or None, "latency": interval, "passes": forward passes of the base network's size, "form"}
         seconds      number: of training
         runs         the folders of its runs
-    recommendation   [{"limit": "under 1.1 × the latency of one network", "method": name or None, "text": sentence}]
+    recommendation   [{"limit": "under 1.1 × the latency of one network", "method": name, or None for one
+                     plain network, "text": the reasons}]
     notes            [sentences that a reader must know]
 
 A *number* is {"mean", "std", "seeds": [one a seed]} and, where it was drawn, "low" and "high" of a 95 % interval over seeds and

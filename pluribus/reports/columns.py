@@ -116,6 +116,8 @@ def marks(column: Column, values: Sequence[Value | None]) -> list[Mark]:
     if len({v.value for v in known}) < 2:
         return [""] * len(values)
     best = min(known, key=lambda v: column.loss(v.value))
+    if column is SHARE and best.value <= 0:
+        return [""] * len(values)  # the best of losses is no gain
 
     def mark(v: Value | None) -> Mark:
         if v is None:

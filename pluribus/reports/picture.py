@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .columns import COSTS, SHARE, Column, columns
 from .figures.model import front
 from .palette import LIGHT, MARKERS, THEMES, style
-from .reading import Value
+from .reading import FAR, Value, listed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,6 +55,8 @@ def _drawn(results: dict[str, Any]) -> "Figure":
     axes.set_title(str(results.get("title") or "Comparison"), loc="left", fontsize=12, fontweight="bold", parse_math=False)
     score, cost = _axes(results)
     points = _points(results, cost, score) if score and cost else []
+    far = [name for _, name, _, y in points if score is SHARE and y.value < FAR]
+    points = [point for point in points if point[1] not in far]
     if not points or score is None or cost is None:
         axes.text(0.5, 0.5, "No method has both a score and a cost.", ha="center", color=MUTED)
         axes.set_axis_off()
@@ -82,6 +84,8 @@ def _drawn(results: dict[str, Any]) -> "Figure":
     axes.step([*xs, right], [*ys, ys[-1]], where="post", color=MUTED, linewidth=1, linestyle=":", zorder=1)
     axes.set_xlim(right=right)
     if score.kind == "share":
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(low, 100 * FAR - 8), min(high, 308))  # an arm may be longer
         axes.set_ylabel("share of the deep ensemble's NLL gain, %")
         for level in (0, 100):
             axes.axhline(level, color=GRID, linewidth=1, zorder=0)
@@ -98,7 +102,9 @@ def _drawn(results: dict[str, Any]) -> "Figure":
         if any(y.std for *_, y in points)
         else ""
     )
-    figure.supxlabel(beside + "Dotted: not beaten by a cheaper method in the mean.", fontsize=8, color=MUTED, x=0.01, ha="left")
+    beside += "Dotted: not beaten by a cheaper method in the mean."
+    beside += f" Not shown, far below: {listed(far)}." if far else ""
+    figure.supxlabel(beside, fontsize=8, color=MUTED, x=0.01, ha="left", parse_math=False)
     _label(figure, axes, points, factor, list(zip([*xs, right], [*ys, ys[-1]], strict=True)))
     return figure
 

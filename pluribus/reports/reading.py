@@ -7,6 +7,10 @@ from typing import Any, Literal, NamedTuple
 Kind = Literal["percent", "share", "score", "small", "ratio", "count"]
 
 
+FAR = -1.0
+"""A share of the gain below this says only that a method is far worse than one network; by how much, its NLL tells."""
+
+
 class Value(NamedTuple):
     """A number or an interval of the results: where there is no spread, or none was drawn, it is None."""
 
@@ -72,7 +76,7 @@ def written(x: float | None, kind: Kind, unit: bool = True) -> str:
     if kind == "percent":
         text = f"{100 * x:.2f}" + (" %" if unit else "")
     elif kind == "share":
-        text = f"{100 * x:.0f}" + (" %" if unit else "")
+        text = (f"{100 * x:.0f}" if x >= FAR else f"< {100 * FAR:.0f}") + (" %" if unit else "")
     elif kind == "score":
         text = f"{x:.4f}"
     elif kind == "small":
@@ -96,7 +100,9 @@ def spread(v: Value, kind: Kind) -> str:
             return written(x, kind, unit=False)
         return f"{x:.{len(decimals)}f}".replace("-", "−")
 
-    if v.std is not None:
+    if kind == "share" and v.value < FAR:
+        text = ""
+    elif v.std is not None:
         text = f"± {like(v.std)}"
     elif v.low is not None and v.high is not None and v.low < v.high:
         text = f"{like(v.low)} to {like(v.high)}"

@@ -26,7 +26,7 @@ def verdict(methods: list[Json], draws: Draws) -> list[Json]:
         if found and choice == found[-1]["method"] and choice is not None:
             continue  # more latency buys nothing
         title = "at any latency" if limit is None else f"under {limit:g}× the latency of one network"
-        text = nothing(title, within, draws) if choice is None else sentence(title, known[choice], rivals, draws)
+        text = nothing(within, draws) if choice is None else reasons(known[choice], rivals, draws)
         if found and choice is None and found[-1]["method"] is None:
             found.pop()  # the wider limit says it for both
         found.append({"limit": title, "method": choice, "text": text})
@@ -48,18 +48,16 @@ def chosen(names: list[str], known: dict[str, Json], draws: Draws) -> tuple[str 
     return choice, [name for name in equal if name != choice]
 
 
-def nothing(title: str, names: list[str], draws: Draws) -> str:
+def nothing(names: list[str], draws: Draws) -> str:
     others = len(names) - 1
-    text = (
-        f"{title[0].upper()}{title[1:]}: one plain network. None of the {others} other methods has a lower NLL beyond the noise"
-    )
-    return f"{text} of {draws.seeds} seed{'s' * (draws.seeds != 1)} and the test rows."
+    which = f"None of the {others} other methods has" if others > 1 else "The other method does not have"
+    return f"{which} a lower NLL beyond the noise of {draws.seeds} seed{'s' * (draws.seeds != 1)} and the test rows."
 
 
-def sentence(title: str, method: Json, rivals: list[str], draws: Draws) -> str:
+def reasons(method: Json, rivals: list[str], draws: Draws) -> str:
     name = method["name"]
     gain, base = draws.less(name, BASE), draws.values[BASE]
-    text = f"{title[0].upper()}{title[1:]}: {name}. Its NLL is {draws.values[name]:.4g}, lower than the single network's "
+    text = f"Its NLL is {draws.values[name]:.4g}, lower than the single network's "
     text += f"{base:.4g} by {gain.value:.2g} ({gain.low:.2g} to {gain.high:.2g})"
     if method.get("share") and name != BEST:
         value, low, high = (100 * method["share"][key] for key in ("value", "low", "high"))

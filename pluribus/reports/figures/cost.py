@@ -3,16 +3,18 @@
 from typing import Any
 
 from ..columns import COSTS, SHARE, Column, columns
-from ..reading import Value, counted, listed, sentence, written
+from ..reading import FAR, Value, counted, listed, sentence, written
 from .model import Figure, Numbers, Panel, Trace, View, bars, cost_axis, extremes, front, guide, layout, points
 
 LATENCY = COSTS[0]
 
 
 def share_against_latency(results: dict[str, Any]) -> Figure | None:
-    found = _both(results, LATENCY, SHARE)
+    every = _both(results, LATENCY, SHARE)
+    found = [entry for entry in every if entry[2].value >= FAR]
     if len(found) < 2:
         return None
+    far = [results["methods"][i]["name"] for i, _, y in every if y.value < FAR]
     names = [results["methods"][i]["name"] for i, _, _ in found]
     data = [_trace(results, i, x, y, LATENCY, SHARE) for i, x, y in found]
     shown = layout(
@@ -26,12 +28,15 @@ def share_against_latency(results: dict[str, Any]) -> Figure | None:
         f"{extremes(list(zip(names, (x for _, x, _ in found), strict=True)), 'ratio')}. "
         f"The highest share costs {written(best[1].value, 'ratio')} the latency of one network."
     )
-    rows = [[name, sentence(y, "share"), sentence(x, "ratio")] for name, (_, x, y) in zip(names, found, strict=True)]
+    rows = [[results["methods"][i]["name"], sentence(y, "share"), sentence(x, "ratio")] for i, x, y in every]
+    lows = [100 * (y.low if y.low is not None else y.value) for _, _, y in found]
+    highs = [100 * (y.high if y.high is not None else y.value) for _, _, y in found]
+    shown["yaxis"]["range"] = [max(min(lows), 100 * FAR) - 8, min(max(highs), 300) + 8]  # an arm may be longer
     return Figure(
         "share",
         "Share of the gain against latency",
         "Up is more of what a deep ensemble gains over one network in NLL (100 %: all of it; 0 %: nothing), left is a faster "
-        "answer. " + bars([y for _, _, y in found]),
+        "answer. " + bars([y for _, _, y in found]) + (f" Not shown, far below: {listed(far)}." if far else ""),
         [Panel([View(alt, data, shown)], labels=True)],
         [Numbers(["method", "share of the gain (95 % interval)", "latency (95 % interval)"], rows)],
         key=[i for i, _, _ in found],
