@@ -35,7 +35,7 @@ format: $(VENV)/ready
 	$(VENV)/bin/ruff format .
 
 test: lint
-	$(RUN) -m pytest -m "not slow"
+	$(RUN) -m pytest -n auto -m "not slow"
 
 test-all: lint
 	$(RUN) -m pytest

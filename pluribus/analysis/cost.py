@@ -53,7 +53,7 @@ class Cost:
 
 def cost(ensemble: Ensemble, base: nn.Module, x: Tensor, y: Tensor, *, repeats: int = 15) -> Cost:
     """What the ensemble costs on a batch like this one: x `[B, …]`, y `[B]`."""
-    told = ensemble.describe()
+    told = ensemble.describe(x[:1])  # it may not have seen an input yet
     kind, flops, parameters = form(told)
     deployed = ensemble.fold() if kind == "folded" else ensemble
     with evaluating(ensemble), evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=[]):

@@ -1,7 +1,7 @@
 """Every score of an ensemble in one pass over the rows, batch by batch.
 
 Of a row a few numbers are kept (ranks, curves and intervals need them), of the members only counts: memory grows with neither
-members nor classes, and by about 40 bytes a row.
+members nor classes, and by about 80 bytes a row.
 """
 
 from typing import Any
@@ -38,7 +38,7 @@ class Rows:
         return sum(part.shape[1] for part in self.parts)
 
     def keep(self, *values: Tensor) -> None:
-        self.parts.append(torch.stack([value.flatten().float() for value in values]).cpu())
+        self.parts.append(torch.stack([value.flatten().double() for value in values]).cpu())
 
     def table(self) -> dict[str, Tensor]:
         """Each column, `[N]`."""

@@ -67,10 +67,8 @@ def markdown(results: dict[str, Any]) -> str:
     shown = columns(results)
     lines = [f"# {_inline(results.get('title') or 'Comparison')}", ""]
     for entry in results.get("recommendation") or []:
-        limit, choice = (
-            _inline(entry.get(key) or other) for key, other in (("limit", "recommended"), ("method", "one plain network"))
-        )
-        lines.append(f"- {limit}: **{choice}**. {_inline(entry.get('text') or '')}")
+        limit, choice = entry.get("limit") or "recommended", entry.get("method") or "one plain network"
+        lines.append(f"- {_inline(limit)}: **{_inline(choice)}**. {_inline(entry.get('text') or '')}")
     lines += [""] if results.get("recommendation") else []
     lines += _row(["method", *(_heading(column) for column in shown)])
     lines += _row(["---", *("---:" for _ in shown)])

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from ..analysis.attacks import Attack, attack
+from ..core.spec import require_number
 from ..data import Data, Pixels
 from .answers import Case
 from .config import ConfigError
@@ -24,6 +25,7 @@ def meant(choice: dict[str, Any], data: Data) -> tuple[Attack, str]:
     usual = (1.5 if grey else 0.5) if kind == "l2" else (0.1 if grey else 8 / 255)
     epsilon = options.get("epsilon", usual)
     try:
+        require_number("epsilon", epsilon, positive=True)
         steps = {"step": epsilon, "iterations": 1} if kind == "fgsm" else {"step": epsilon / 4}
         made = Attack(**{"epsilon": epsilon, "norm": "l2" if kind == "l2" else "linf"} | steps | options)
     except (TypeError, ValueError) as error:

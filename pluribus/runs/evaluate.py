@@ -91,5 +91,5 @@ def judge(path: Path, judging: Judging) -> None:
     told, kept = judgement(Case(made, data, part, config.seed), held_aside(config, data), judging, config.data_dir)
     names = ("nll", "right", "brier", "confidence") if data.task == "classification" else ("nll", "square")
     table = kept.table()
-    write(run.path / "rows.safetensors", safetensors.torch.save({name: table[name].contiguous() for name in names}))
+    write(run.path / "rows.safetensors", safetensors.torch.save({name: table[name].float().contiguous() for name in names}))
     run.write_json("judgement.json", told)  # last: where it is, the run is judged

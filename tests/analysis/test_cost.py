@@ -46,6 +46,13 @@ def test_mimo_trains_its_first_and_last_layer_twice_and_the_rest_once():
     assert training_flops(mimo, base, x, y) == pytest.approx((2 * first + middle + 2 * last) / (first + middle + last))
 
 
+def test_an_ensemble_that_has_seen_no_input_is_measured_all_the_same():
+    x, y, base = torch.randn(16, 6), torch.randint(3, (16,)), net()
+    found = cost(pluribus.ensemble(base, pluribus.MIMO(members=2)), base, x, y, repeats=2)
+    assert found.form == "folded"
+    assert found.deployed_flops is not None
+
+
 def test_measuring_changes_neither_weights_nor_gradients_nor_modes():
     x, y, base = torch.randn(16, 6), torch.randint(3, (16,)), net()
     ensemble = pluribus.ensemble(base, pluribus.MCDropout(rate=0.5), example=x).train()

@@ -34,7 +34,7 @@ def test_scores_added_batch_by_batch_are_those_of_all_rows(members):
         "aurc": selective.aurc(p, y),
         "accuracy_at_80": selective.accuracy_at_coverage(p, y, 0.8),
     }
-    assert scores == pytest.approx(expected, rel=1e-6)  # a row's numbers are kept in single precision
+    assert scores == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("members", [1, 2, 5])
@@ -47,7 +47,7 @@ def test_diversity_from_counts_is_that_of_all_rows(members):
             "pairwise_kl": diversity.pairwise_kl(p),
             "error_correlation": diversity.error_correlation(p, y),
         },
-        rel=1e-6,
+        rel=1e-10,
     )
 
 
@@ -66,7 +66,7 @@ def test_a_member_alone_is_judged_as_one_network():
             "accuracy": sum(metrics.accuracy(one, y) for one in alone) / 3,
             "nll": sum(metrics.nll(one, y) for one in alone) / 3,
         },
-        rel=1e-6,
+        rel=1e-10,
     )
 
 
@@ -117,11 +117,11 @@ def test_a_regression_is_judged_as_its_functions_say(noise):
             "coverage_50": regression.coverage(p, y, 0.5, noise),
             "coverage_95": regression.coverage(p, y, 0.95, noise),
         },
-        rel=1e-5,
+        rel=1e-10,
     )
     split = diversity.bias_variance(p, y)
-    assert kept.diversity() == pytest.approx(split._asdict(), rel=1e-5)
-    assert kept.member_scores()["rmse"] == pytest.approx(split.error**0.5, rel=1e-5)
+    assert kept.diversity() == pytest.approx(split._asdict(), rel=1e-10)
+    assert kept.member_scores()["rmse"] == pytest.approx(split.error**0.5, rel=1e-10)
     assert set(kept.intervals(draws=50)) == set(kept.scores())
 
 

@@ -30,7 +30,7 @@ JUDGING = [
         "shift_rows must be at least 1, got 0",
         run="digits",
     ),
-    case("rows to attack in letters", "evaluate run --attack-rows few", "'few'|--attack-rows", run="digits"),
+    case("rows to attack in letters", "evaluate run --attack-rows few", "valid integer|--attack-rows", run="digits"),
     case("a base without corruptions", "evaluate run --base run", "--base|needs --corruptions", run="digits"),
     case("a base that is not there", "evaluate run --corruptions all --base none", "no run none", run="digits"),
     case("comparing an unknown method", f"{COMPARE} --methods inner,mino", "no method 'mino': did you mean 'mimo'"),

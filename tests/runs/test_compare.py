@@ -67,7 +67,7 @@ def test_gains_are_over_the_single_network_on_the_same_rows(finished):
         gain = single["scores"]["nll"]["mean"] - method["scores"]["nll"]["mean"]
         assert method["gain"]["value"] == pytest.approx(gain, rel=1e-4)
     assert deep["share"] in (None, {"value": 1, "low": 1, "high": 1})  # of its own gain, if there is one
-    assert deep["cost"]["deployed_parameters"] == 4
+    assert deep["cost"]["deployed_parameters"] == deep["cost"]["deployed_flops"] == 4
     assert dropout["members"] == 3
 
 

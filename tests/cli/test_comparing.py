@@ -1,0 +1,36 @@
+"""Judging and comparing from the command line."""
+
+import json
+
+
+def test_a_run_is_judged_from_every_side_that_is_asked_for(pluribus, a_copy):
+    a_copy("digits")
+    line = "evaluate run --corruptions standard --shift-rows 5 --ood noise --attack fgsm --attack-rows 5 --base run"
+    (judged,) = [json.loads(pluribus(f"{line} --json").out)]
+    assert judged["shift"]["mce"] == 1  # relative to itself
+    assert judged["shift"]["rows"] == judged["attack"]["rows"] == 5
+    assert set(judged["ood"]) == {"noise"}
+    assert judged["cost"]["parameters"] == 1
+    assert set(judged["intervals"]) <= set(judged["scores"])
+    shown = pluribus(f"{line} --no-cost").out
+    for piece in ("95 % interval", "cAcc", "mCE", "AUROC, noise, by entropy", "fast sign", "evaluation.json"):
+        assert piece in shown
+    assert "latency" not in shown
+
+
+def test_a_comparison_ends_with_its_table_its_verdict_and_its_page(pluribus, work):
+    line = (
+        "compare --data digits --model mlp --rows 64 --epochs 1 --methods single,deep-ensemble:members=2 --seeds 1 --workers 1"
+    )
+    answer = pluribus(f"{line} --out c")
+    assert answer.code == 0, answer
+    assert "1/2  single, seed 0" in answer.err
+    for piece in ("latency", "kept", "One seed", "The page: c/report.html"):
+        assert piece in answer.out
+    (work / "c/report.html").unlink()
+    assert pluribus("compare --resume c --workers 1").code == 0
+    assert (work / "c/report.html").is_file()
+    made = pluribus("report c --out elsewhere")
+    assert made.out == "The page: elsewhere/report.html\n"
+    assert (work / "elsewhere/results.csv").read_text() == (work / "c/results.csv").read_text()
+    assert json.loads((work / "c/results.json").read_text())["command"] == f"pluribus {line} --out c"
