@@ -169,7 +169,7 @@ class Comparison:
             "seconds": round(sum(method["seconds"]["mean"] * len(method["runs"]) for method in methods), 1),
             "methods": methods,
             "recommendation": verdict(methods, nll) if nll else [],
-            "notes": [*self.about["notes"], *self.complaints()],
+            "notes": [*self.about["notes"], *no_share(nll), *self.complaints()],
         } | facts.read_json("about.json")
 
     def settings(self) -> Json:
@@ -228,6 +228,13 @@ class Comparison:
         """What failed, and why."""
         lost = [cell for cell in self.grid.cells if not self.grid.finished(cell)]
         return [f"{cell.name} failed: {self.grid.failed(cell) or 'its worker died'}" for cell in lost]
+
+
+def no_share(nll: Draws | None) -> list[str]:
+    """Why nobody has a share of the deep ensemble's gain, if so."""
+    if nll is None or not {BASE, BEST} <= set(nll.values) or nll.less(BEST, BASE).low > 0:
+        return []
+    return [f"The {BEST} gains nothing beyond the noise here: what share of its gain a method keeps cannot be said."]
 
 
 def few(seeds: int) -> str:
