@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-FEW_STEPS = 300
+from ..runs.folder import FEW_STEPS
+
 LONG = {
     "nll": "NLL",
     "brier": "Brier",

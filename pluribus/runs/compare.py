@@ -21,7 +21,7 @@ from ..core.spec import Spec
 from . import budget as budgets
 from .config import Config, ConfigError, chosen, configured, read
 from .evaluate import measured
-from .folder import Run
+from .folder import FEW_STEPS, Run
 from .grid import Cell, Grid, Report
 from .judging import Judging, asked
 from .opening import rows_of as rows_to_judge
@@ -169,7 +169,7 @@ class Comparison:
             "seconds": round(sum(method["seconds"]["mean"] * len(method["runs"]) for method in methods), 1),
             "methods": methods,
             "recommendation": verdict(methods, nll) if nll else [],
-            "notes": [*self.about["notes"], *no_share(nll), *self.complaints()],
+            "notes": [*self.about["notes"], *self.short(finished), *no_share(nll), *self.complaints()],
         } | facts.read_json("about.json")
 
     def settings(self) -> Json:
@@ -223,6 +223,13 @@ class Comparison:
             "seconds": number([result["seconds"] for result in results]),
             "runs": [cell.name for cell in cells],
         }
+
+    def short(self, finished: dict[str, list[Cell]]) -> list[str]:
+        """Whether runs were so short that methods which need longer are not at their best."""
+        steps = [Run(self.path / cells[0].name).read_json("result.json")["steps"] for cells in finished.values()]
+        if min(steps) >= FEW_STEPS:
+            return []
+        return [f"Runs of {min(steps)} steps only: more --epochs may well help, and change the order."]
 
     def complaints(self) -> list[str]:
         """What failed, and why."""

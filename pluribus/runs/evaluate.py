@@ -43,10 +43,10 @@ def evaluate(
         draw(made, samples)
     data, part = rows_of(config, about, preparation, split, other)
     judging.check(data)
-    if report is not None:
-        report(0, len(part))
-    case = Case(made, data, part, config.seed, None if report is None else lambda rows: report(rows, None))
     aside = held_aside(config, data) if split == "test" and other is None else None
+    if report is not None:
+        report(0, judging.rows(len(part), len(aside) if aside else 0))
+    case = Case(made, data, part, config.seed, None if report is None else lambda rows: report(rows, None))
     whole = part is data.train and part is data.test
     result = {"run": run.path.name, "title": config.title(), "data": data.name, "split": "all" if whole else split}
     told, _ = judgement(case, aside, judging, config.data_dir)

@@ -30,6 +30,8 @@ from filelock import FileLock, Timeout
 from ..core.errors import FileError
 from ..core.files import write
 
+FEW_STEPS = 300
+"""Fewer may well be too few, and it is said."""
 PACKAGES = ("pluribus", "torch", "lightning", "numpy", "safetensors", "pydantic")
 
 

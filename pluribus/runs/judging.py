@@ -13,7 +13,7 @@ from ..core.names import unknown
 from ..core.predictive import Predictive
 from ..data import Data
 from ..data.catalog import SETS
-from ..data.corruptions import SMALLEST
+from ..data.corruptions import EXTRA, SEVERITIES, SMALLEST, STANDARD
 from ..data.dataset import Part
 from ..metrics.calibration import temperature, tempered
 from ..metrics.regression import fitted_noise
@@ -43,6 +43,11 @@ class Judging(BaseModel):
         if choice is not None and choice.get("name") not in KINDS:
             raise ValueError(unknown("attack", str(choice.get("name")), KINDS))
         return choice
+
+    def rows(self, own: int, aside: int) -> int:
+        """About how many rows will be answered, for a progress bar: another set's size is known only when it is read."""
+        shifted = {"none": 0, "standard": len(STANDARD), "all": len(STANDARD + EXTRA)}[self.corruptions] * len(SEVERITIES)
+        return own + aside + (shifted + bool(shifted)) * min(self.shift_rows, own) + own * len(self.ood)
 
     def check(self, data: Data) -> None:
         """That the data can be judged so, before anything long begins."""
