@@ -88,7 +88,8 @@ def judge(path: Path, judging: Judging) -> None:
     run = Run(path)
     made, config, about, preparation = trained(run)
     data, part = rows_of(config, about, preparation, "test" if about["test"] else "validation", None)
-    told, kept = judgement(Case(made, data, part, config.seed), held_aside(config, data), judging, config.data_dir)
+    aside = held_aside(config, data) if about["test"] else None  # one does not fit a temperature by the rows to judge by
+    told, kept = judgement(Case(made, data, part, config.seed), aside, judging, config.data_dir)
     names = ("nll", "right", "brier", "confidence") if data.task == "classification" else ("nll", "square")
     table = kept.table()
     write(run.path / "rows.safetensors", safetensors.torch.save({name: table[name].float().contiguous() for name in names}))

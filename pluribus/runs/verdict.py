@@ -6,7 +6,7 @@ that does not hold zero. Of those that cannot be told from the best one, it is t
 
 from typing import Any
 
-from .results import BASE, BEST, Draws
+from .results import BASE, Draws
 
 LIMITS = (1.1, 2.0, 5.0, None)
 Json = dict[str, Any]
@@ -59,7 +59,7 @@ def reasons(method: Json, rivals: list[str], draws: Draws) -> str:
     gain, base = draws.less(name, BASE), draws.values[BASE]
     text = f"Its NLL is {draws.values[name]:.4g}, lower than the single network's "
     text += f"{base:.4g} by {gain.value:.2g} ({gain.low:.2g} to {gain.high:.2g})"
-    if method.get("share") and name != BEST:
+    if method.get("share") and method["share"]["value"] != 1:  # of its own gain the deep ensemble keeps all
         value, low, high = (100 * method["share"][key] for key in ("value", "low", "high"))
         text += f": {value:.0f} % ({low:.0f} to {high:.0f}) of the deep ensemble's gain"
     text += f", at {latency(method):.2f}× the latency."

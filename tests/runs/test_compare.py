@@ -104,6 +104,23 @@ def test_a_run_that_lost_its_judgement_is_judged_and_not_trained_again(finished)
     assert (lost / "weights.safetensors").stat().st_mtime_ns == weights
 
 
+def test_any_plain_deep_ensemble_is_the_standard(tmp_path):
+    made = planned(tmp_path / "c", methods=("single", "deep-ensemble:of=mimo", "deep-ensemble:members=2"))
+    assert made.best == "deep-ensemble:members=2"
+    assert not any("no deep-ensemble" in note for note in made.about["notes"])
+
+
+def test_without_test_rows_the_validation_rows_judge_and_fit_no_temperature(tmp_path):
+    import numpy as np
+
+    x = np.random.default_rng(0).normal(size=(60, 3)).astype("float32")
+    np.savez(tmp_path / "rows.npz", x=x, y=(x[:, 0] > 0).astype(int))
+    options = {"data": f"{tmp_path}/rows.npz:test=0", "model": "mlp:hidden=[4]", "epochs": 1, "validation": 0.5}
+    results = Comparison.planned(tmp_path / "c", options, ["single"], [0]).run("1")
+    assert results["methods"][0]["tempered"] is None
+    assert len(results["methods"][0]["scores"]["nll"]["seeds"]) == 1
+
+
 def test_a_method_that_fails_is_said_and_the_others_are_compared(tmp_path, monkeypatch):
     from pluribus.runs import evaluate
 
