@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -215,14 +216,16 @@ def comparison(results: dict[str, Any], path: Path) -> None:
     names = [main, "nll", "ece"] if main == "accuracy" else [main, "nll", "crps"]
     seeds = f"{len(results['seeds'])} seed{'s' * (len(results['seeds']) != 1)}"
     console.print(f"[bold]{results['title']}[/], {results['budget']['text']}, {seeds}", highlight=False)
-    table = Table()
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)  # narrow: it must fit 80 columns
     table.add_column("method", overflow="fold")
     for name in names:
-        table.add_column(LONG.get(name, name), justify="right")
-    for title in ("kept", "latency", "weights"):
-        table.add_column(title, justify="right")
+        title = {"accuracy": "acc %", "ece": "ECE %"}.get(name, LONG.get(name, name))
+        table.add_column(title, justify="right", no_wrap=True)
+    for title in ("kept %", "latency", "weights"):
+        table.add_column(title, justify="right", no_wrap=True)
     for method in results["methods"]:
-        table.add_row(method["name"], *(spread(name, method["scores"][name]) for name in names), *standing(method))
+        scores = [spread(name, method["scores"][name], short=name == "ece") for name in names]
+        table.add_row(method["name"], *scores, *standing(method))
     console.print(table)
     console.print(
         "± over seeds. Kept: of the deep ensemble's NLL gain over one network, with its 95 % interval. Latency and deployed "
@@ -238,10 +241,12 @@ def comparison(results: dict[str, Any], path: Path) -> None:
     console.print(f"The page: {path / 'report.html'}", highlight=False, soft_wrap=True)
 
 
-def spread(name: str, number: dict[str, Any]) -> str:
-    """The mean and its spread over seeds."""
+def spread(name: str, number: dict[str, Any], short: bool = False) -> str:
+    """The mean and, unless there is no room, its spread over seeds."""
     scale, digits = (100, 1) if name in SHARES else (1, 3)
-    more = f" ±{scale * number['std']:.{digits}f}" if len(number["seeds"]) > 1 else ""
+    if name == "nll" and abs(number["mean"]) < 0.1:
+        digits = 4
+    more = f" ±{scale * number['std']:.{digits}f}" if len(number["seeds"]) > 1 and not short else ""
     return f"{scale * number['mean']:.{digits}f}{more}"
 
 
@@ -251,5 +256,5 @@ def standing(method: dict[str, Any]) -> list[str]:
     kept = ""
     if share is not None:
         value, low, high = (f"{100 * share[key]:.0f}" for key in ("value", "low", "high"))
-        kept = f"{value} % ({low} to {high})" if share["value"] > -1 else "worse"
+        kept = "100" if share["low"] == share["high"] == 1 else f"{value} ({low} to {high})" if share["value"] > -1 else "worse"
     return [kept, f"{cost['latency']['value']:.2f}" if cost else "", f"{cost['deployed_parameters']:.2f}" if cost else ""]
