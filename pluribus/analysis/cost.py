@@ -46,9 +46,9 @@ class Cost:
     """What is deployed: "folded" where folding makes it cheaper, else "ensemble"."""
 
     @property
-    def passes(self) -> int:
+    def passes(self) -> int | None:
         """Forward passes of the base network's size that one answer takes."""
-        return max(1, round(self.deployed_flops or 1))
+        return None if self.deployed_flops is None else max(1, round(self.deployed_flops))
 
 
 def cost(ensemble: Ensemble, base: nn.Module, x: Tensor, y: Tensor, *, repeats: int = 15) -> Cost:

@@ -21,8 +21,8 @@ COVERAGE = 0.8
 Scores = dict[str, float]
 
 
-def record(task: Task, noise: float = 0.0) -> "Classified | Regressed":
-    """Where to add batches. `noise` is the variance of a regression's targets about their mean, if it is known."""
+def record(task: Task, noise: float | None = 0.0) -> "Classified | Regressed":
+    """Where to add batches. `noise` is the variance of a regression's targets about their mean, None where it is not known."""
     return Classified() if task == "classification" else Regressed(noise)
 
 
@@ -148,7 +148,8 @@ class Classified(Rows):
         found = {name: bootstrap(kept[column], draws=draws, seed=seed) for name, column in means.items()}
         few = min(draws, 200)  # these sort or bin all rows in every draw
         ece = bootstrap(pair, lambda rows: torch.tensor(calibration_gap(rows[:, 0], rows[:, 1], BINS)), draws=few, seed=seed)
-        found["ece"] = Interval(ece.value, max(2 * ece.value - ece.high, 0.0), max(2 * ece.value - ece.low, 0.0))
+        low, high = max(2 * ece.value - ece.high, 0.0), max(2 * ece.value - ece.low, 0.0)
+        found["ece"] = Interval(ece.value, min(low, ece.value), max(high, ece.value))
         found["aurc"] = bootstrap(pair, lambda rows: curve(rows[:, 0], 1 - rows[:, 1])[1].mean(), draws=few, seed=seed)
         return found
 
@@ -167,36 +168,45 @@ class Classified(Rows):
         return {"confidence": means(confidence), "accuracy": means(right), "count": [int(n) for n in count]}
 
     def risk_coverage(self, points: int = 100) -> dict[str, list[float]]:
-        """The curve at so many places."""
+        """The curve at the coverages 1/points, 2/points, …, 1: the same ones however many rows there are."""
         kept = self.table()
-        coverage, risk = curve(kept["confidence"], 1 - kept["right"])
-        places = torch.linspace(1, len(risk), min(points, len(risk))).round().long() - 1
-        return {"coverage": coverage[places].tolist(), "risk": risk[places].tolist()}
+        _, risk = curve(kept["confidence"], 1 - kept["right"])
+        coverage = torch.arange(1, points + 1).double() / points
+        places = (coverage * len(risk) - 1e-9).ceil().long() - 1
+        return {"coverage": coverage.tolist(), "risk": risk[places].tolist()}
 
 
 class Regressed(Rows):
-    """Targets and answers in the units of the targets."""
+    """Targets and answers in the units of the targets.
 
-    columns = ("nll", "crps", "square", "variance", "member_square", "within_50", "within_95", "mean")
+    Without a noise variance there are errors alone: members say how much they differ, not how noisy the targets are, and the
+    NLL of one sure member would mean nothing.
+    """
 
-    def __init__(self, noise: float = 0.0) -> None:
+    columns: tuple[str, ...] = ("square", "variance", "member_square", "mean", "nll", "crps", "within_50", "within_95")
+
+    def __init__(self, noise: float | None = 0.0) -> None:
         super().__init__()
         self.noise = noise
+        if noise is None:
+            self.columns = self.columns[:4]
 
     def add(self, p: Predictive, targets: Tensor) -> None:
         values, truth = p.members.double().flatten(2), targets.view_as(p.mean).double().flatten(1)
-        nll, crps = gaussian_terms(p, targets, self.noise)
         mean = values.mean(0)
-        self.keep(
-            *(nll.flatten(1).mean(1), crps.flatten(1).mean(1)),
-            *((mean - truth).square().mean(1), (values - mean).square().mean((0, 2)), (values - truth).square().mean((0, 2))),
-            *(coverages(p, targets, share, self.noise).double().flatten(1).mean(1) for share in (0.5, 0.95)),
-            mean.mean(1),
-        )
+        kept = [(mean - truth).square().mean(1), (values - mean).square().mean((0, 2)), (values - truth).square().mean((0, 2))]
+        kept.append(mean.mean(1))
+        if self.noise is not None:
+            kept += [term.flatten(1).mean(1) for term in gaussian_terms(p, targets, self.noise)]
+            held = (coverages(p, targets, share, self.noise) for share in (0.5, 0.95))
+            kept += [each.double().flatten(1).mean(1) for each in held]
+        self.keep(*kept)
 
     def scores(self) -> Scores:
-        return {
-            "rmse": self.mean("square") ** 0.5,
+        rmse = {"rmse": self.mean("square") ** 0.5}
+        if self.noise is None:
+            return rmse
+        return rmse | {
             "nll": self.mean("nll"),
             "crps": self.mean("crps"),
             "coverage_50": self.mean("within_50"),
@@ -213,5 +223,5 @@ class Regressed(Rows):
     def intervals(self, draws: int = 1000, seed: int = 0) -> dict[str, Interval]:
         kept = self.table()
         means = {"nll": "nll", "crps": "crps", "coverage_50": "within_50", "coverage_95": "within_95"}
-        found = {name: bootstrap(kept[column], draws=draws, seed=seed) for name, column in means.items()}
+        found = {n: bootstrap(kept[column], draws=draws, seed=seed) for n, column in means.items() if column in kept}
         return {"rmse": Interval(*(bound**0.5 for bound in bootstrap(kept["square"], draws=draws, seed=seed)))} | found

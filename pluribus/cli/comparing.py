@@ -29,13 +29,13 @@ pluribus compare --resume runs/compare-…"""
 
 def compare(
     *,
-    methods: str = "all",
-    seeds: str = "3",
-    budget: str = "epochs",
+    methods: str | None = None,
+    seeds: str | None = None,
+    budget: str | None = None,
     corruptions: str | None = None,
     ood: str | None = None,
     attack: str | None = None,
-    temperature: bool = True,
+    temperature: bool | None = None,
     shift_rows: int | None = None,
     attack_rows: int | None = None,
     config: Path | None = None,
@@ -61,10 +61,18 @@ def compare(
     workers = workers or str(min(os.cpu_count() or 1, 4))
     check_workers(workers)
     said = given(options)
-    if not several(methods):
+    if methods is not None and not several(methods):
         raise configs.ConfigError(f"methods must be all, or names between commas, got {methods!r}")
+    judging = {
+        "corruptions": corruptions,
+        "ood": tuple(several(ood)) if ood else None,
+        "attack": attack,
+        "temperature": temperature,
+        "shift_rows": shift_rows,
+        "attack_rows": attack_rows,
+    }
     if resume is not None:
-        if said or config or out:
+        if said or any(value is not None for value in (config, out, methods, seeds, budget, *judging.values())):
             raise FileError("--resume goes on with the comparison as it was configured: leave the other settings out")
         made = Comparison.opened(resume)
     else:
@@ -72,17 +80,10 @@ def compare(
         made = Comparison.planned(
             out or folders.fresh(runs, f"compare-{named(wanted)}"),
             wanted,
-            [name for each in several(methods) for name in (every() if each == "all" else [each])],
-            seeds_of(seeds, wanted.get("seed", 0)),
-            budget=budget,
-            judging=asked(
-                corruptions=corruptions,
-                ood=tuple(several(ood)) if ood else None,
-                attack=attack,
-                temperature=temperature,
-                shift_rows=shift_rows,
-                attack_rows=attack_rows,
-            ),
+            [name for each in several(methods or "all") for name in (every() if each == "all" else [each])],
+            seeds_of(seeds or "3", wanted.get("seed", 0)),
+            budget=budget or "epochs",
+            judging=asked(**judging),
             command=shlex.join(["pluribus", *sys.argv[1:]]),
         )
     try:
@@ -110,10 +111,12 @@ def _signature() -> inspect.Signature:
 
     path = Path | None
     own = {
-        "methods": flag(str, "--methods", metavar="all|NAME[:KEY=VALUE,…],…", help="what to compare \\[all]"),
-        "seeds": flag(str, "--seeds", metavar="N|A,B,…", help="so many seeds, or these \\[3]"),
+        "methods": flag(str | None, "--methods", metavar="all|NAME[:KEY=VALUE,…],…", help="what to compare \\[all]"),
+        "seeds": flag(str | None, "--seeds", metavar="N|A,B,…", help="so many seeds, or these \\[3]"),
         "budget": flag(
-            str, "--budget", metavar="KIND", help="held equal: epochs, training-flops, deployed-flops or parameters \\[epochs]"
+            *(str | None, "--budget"),
+            metavar="KIND",
+            help="held equal: epochs, training-flops, deployed-flops or parameters \\[epochs]",
         ),
         "workers": flag(str | None, "--workers", "-w", metavar="N|dask://…|ray", help="runs at once \\[a core each, up to 4]"),
         "config": flag(path, "--config", "-c", metavar="FILE", help="settings in YAML; flags override it"),

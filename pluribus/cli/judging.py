@@ -28,7 +28,7 @@ Attacked = Annotated[
     typer.Option("--attack", metavar="linf|l2|fgsm[:KEY=VALUE,…]", help="attack test images; options of an Attack", **PANEL),
 ]
 Temperature = Annotated[
-    bool, typer.Option("--temperature/--no-temperature", help="report temperature scaling, apart \\[yes]", **PANEL)
+    bool | None, typer.Option("--temperature/--no-temperature", help="report temperature scaling, apart \\[yes]", **PANEL)
 ]
 ShiftRows = Annotated[int | None, typer.Option("--shift-rows", metavar="N", help="images to corrupt \\[1000]", **PANEL)]
 AttackRows = Annotated[int | None, typer.Option("--attack-rows", metavar="N", help="images to attack \\[200]", **PANEL)]
@@ -47,7 +47,7 @@ def evaluate(
     corruptions: Corruptions = None,
     ood: Ood = None,
     attack: Attacked = None,
-    temperature: Temperature = True,
+    temperature: Temperature = None,
     shift_rows: ShiftRows = None,
     attack_rows: AttackRows = None,
     base: Annotated[
@@ -64,6 +64,7 @@ def evaluate(
     from rich.console import Console
     from rich.progress import Progress
 
+    from ..core.files import json_text
     from ..core.names import unknown
     from ..runs.choice import several
     from ..runs.config import ConfigError
@@ -92,7 +93,7 @@ def evaluate(
 
         done = judge(run, split, data, samples, judging, base, cost, report)
     if as_json:
-        typer.echo(json.dumps(done, ensure_ascii=False))
+        typer.echo(json_text(done, indent=None))
         return
     judged(done)
     typer.echo(f"All of it is in {run / 'evaluation.json'}")

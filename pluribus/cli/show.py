@@ -73,7 +73,10 @@ def judged(done: dict[str, Any]) -> None:
     console.print(table)
     facts: dict[str, str] = {}
     if "noise" in done:
-        facts["noise in the targets"] = f"{done['noise']:.4g} (by validation rows)"
+        noise = done["noise"]
+        facts["noise in the targets"] = (
+            "not known: no validation rows" if noise is None else f"{noise:.4g} (by validation rows)"
+        )
     if several:
         facts |= {LONG.get(name, name): score(name, value) for name, value in done["diversity"].items()}
     if done.get("shift"):
@@ -147,7 +150,8 @@ def watching(grid: Any) -> Iterator[Any]:
         for state in states:
             if state["state"] in ("done", "failed") and (key := (state["method"], state["seed"])) not in told:
                 told.add(key)
-                line = "  ".join(f"{LONG.get(name, name)} {score(name, value)}" for name, value in state["scores"].items())
+                scores = state["scores"].items() if state["state"] == "done" else ()
+                line = "  ".join(f"{LONG.get(name, name)} {score(name, value)}" for name, value in scores)
                 print(
                     f"{len(told)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}",
                     file=sys.stderr,

@@ -1,8 +1,11 @@
 """Files that are whole or not there at all."""
 
+import json
+import math
 import os
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from .errors import FileError
 
@@ -24,6 +27,20 @@ def write(target: Path, data: bytes | str) -> None:
     except OSError as error:
         Path(temporary).unlink(missing_ok=True)
         raise FileError(f"cannot write {target}: {error.strerror}") from error
+
+
+def json_text(content: Any, indent: int | None = 1) -> str:
+    """Strict JSON; what is no number becomes null."""
+    return json.dumps(pruned(content), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def pruned(value: Any) -> Any:
+    """The same with None for NaN and ∞, which a diverged run leaves and JSON has no word for."""
+    if isinstance(value, dict):
+        return {str(key): pruned(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [pruned(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _umask() -> int:

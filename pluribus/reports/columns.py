@@ -75,7 +75,7 @@ SHIFT = (
         ("shift", "cacc"),
         "percent",
         "high",
-        "accuracy on corrupted images, mean over kinds and severities",
+        "accuracy on corrupted images, mean over the 15 standard kinds and five severities",
         "%",
     ),
     Column("mce", "mCE", ("shift", "mce"), "ratio", "low", "mean corruption error: errors on corrupted images, × one network"),
@@ -107,7 +107,7 @@ def first_doubt(methods: list[dict[str, Any]], name: str) -> str | None:
 
 
 def _detects(name: str, doubt: str) -> str:
-    return f"how well {doubt.replace('-', ' ')} tells {name} from the test rows; 50 % is chance"
+    return f"how well {doubt.replace('-', ' ')} tells {name} from one's own rows; 50 % is chance"
 
 
 def marks(column: Column, values: Sequence[Value | None]) -> list[Mark]:
@@ -118,6 +118,8 @@ def marks(column: Column, values: Sequence[Value | None]) -> list[Mark]:
     best = min(known, key=lambda v: column.loss(v.value))
     if column is SHARE and best.value <= 0:
         return [""] * len(values)  # the best of losses is no gain
+    if best.reach is None and column not in COSTS:
+        return [""] * len(values)  # of one run, nobody knows what a difference is worth
 
     def mark(v: Value | None) -> Mark:
         if v is None:

@@ -1,15 +1,13 @@
 """All that a comparison leaves in its folder."""
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import FileError
-from ..core.files import write
+from ..core.files import json_text, write
 from .page import page
 from .picture import picture
-from .reading import pruned
 from .tables import csv_text, markdown
 
 
@@ -22,7 +20,7 @@ def write_all(results: dict[str, Any], folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make the folder {folder}: {error.strerror}") from error
-    write(folder / "results.json", json.dumps(pruned(results), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write(folder / "results.json", json_text(results) + "\n")
     write(folder / "results.csv", csv_text(results))
     write(folder / "results.md", markdown(results))
     with tempfile.TemporaryDirectory() as place:

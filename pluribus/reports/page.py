@@ -6,10 +6,11 @@ import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from ..core.files import pruned
 from .columns import COSTS, SHARE, Column, columns, is_regression, marks
 from .figures import Figure, figures
 from .palette import PATHS, style, themes
-from .reading import Value, counted, finite, pruned, read, spread, written
+from .reading import Value, counted, finite, read, spread, written
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -150,7 +151,11 @@ def _reading(results: dict[str, Any], shown: list[Column]) -> str:
             v for column in shown if column.path[0] == "scores" for method in results["methods"] if (v := column.of(method))
         ]
         drawn = any(v.low is not None for v in scores)
-        text += "One seed: what stands small is a 95 % interval over rows alone. " if drawn else "One seed: no spread. "
+        text += (
+            "One seed: what stands small is a 95 % interval over rows alone (of the latency, over repeats). "
+            if drawn
+            else "One seed: no spread. "
+        )
     if any(column in COSTS for column in shown):
         text += "Costs are of the deployed form, as ratios to one network."
     return text.strip()
@@ -209,7 +214,7 @@ def _setup(results: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     made.insert(0, ("Data", _facts(data)))
     seconds = read(results, "seconds")
     if seconds:
-        made.append(("Time", [("all of it", f"{seconds.value:,.0f} s")]))
+        made.append(("Time", [("training, summed over the runs", f"{seconds.value:,.0f} s")]))
     return [(heading, facts) for heading, facts in made if facts]
 
 

@@ -60,15 +60,6 @@ def series(x: Any) -> list[float | None]:
     return [finite(entry) for entry in x] if isinstance(x, list | tuple) else []
 
 
-def pruned(x: Any) -> Any:
-    """The same results with null where a number is none: strict JSON."""
-    if isinstance(x, dict):
-        return {str(key): pruned(entry) for key, entry in x.items()}
-    if isinstance(x, list | tuple):
-        return [pruned(entry) for entry in x]
-    return None if isinstance(x, float) and not math.isfinite(x) else x
-
-
 def written(x: float | None, kind: Kind, unit: bool = True) -> str:
     """As it stands in a cell (`unit=False`: the heading has it) or in a sentence."""
     if x is None:

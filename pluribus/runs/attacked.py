@@ -30,7 +30,9 @@ def meant(choice: dict[str, Any], data: Data) -> tuple[Attack, str]:
         made = Attack(**{"epsilon": epsilon, "norm": "l2" if kind == "l2" else "linf"} | steps | options)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"attack {kind}: {error}") from None
-    return made, f"{KINDS[kind]}, ε = {epsilon:.3g}{', targeted' if made.targeted else ''}"
+    restarts = f", {made.restarts} restarts" if made.restarts else ""
+    length = f", {made.iterations} steps" if made.iterations != 1 else ""
+    return made, f"{KINDS[kind]}, ε = {epsilon:.3g}{length}{restarts}{', targeted' if made.targeted else ''}"
 
 
 def attacked(case: Case, choice: dict[str, Any], rows: int) -> dict[str, Any]:

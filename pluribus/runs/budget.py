@@ -1,8 +1,8 @@
 """What is held equal between methods, and what each is given so that it is.
 
     epochs           every method sees every row as often
-    training-flops   every method trains with the FLOPs of one network's epochs: one that costs four times as much a step gets a
-                     quarter of them
+    training-flops   no method trains with more FLOPs than one network's epochs take: one that costs four times as much a step
+                     gets a quarter of the epochs, rounded down
     deployed-flops   every method answers with the FLOPs of one network: its own is made narrower (or wider) until it does
     parameters       the same for the parameters that are deployed
 
@@ -11,6 +11,7 @@ with one network of its size; the last two are that comparison, with the sum hel
 """
 
 import inspect
+import math
 from typing import Any, Literal, get_args
 
 import torch
@@ -28,7 +29,7 @@ from .train import converted
 Budget = Literal["epochs", "training-flops", "deployed-flops", "parameters"]
 TEXTS = {
     "epochs": "equal epochs",
-    "training-flops": "equal training FLOPs: those of one network",
+    "training-flops": "equal training FLOPs: those of one network, in whole epochs",
     "deployed-flops": "equal FLOPs of an answer: those of one network; dearer methods have narrower networks",
     "parameters": "equal deployed parameters: those of one network; dearer methods have narrower networks",
 }
@@ -47,13 +48,15 @@ def given(config: Config, data: Data, budget: Budget) -> dict[str, Any]:
         return {}
     if budget == "training-flops":
         times = step_cost(config, data)
-        epochs = config.epochs / times
-        if epochs < 0.5:
+        epochs = math.floor(config.epochs / times + 1e-6)
+        if epochs < 1:
             raise ConfigError(
                 f"{written(config.method)} costs {times:.1f} times the FLOPs a step: of {config.epochs} epochs less than "
                 f"one is left for it; use --epochs {int(-(-times // 1))} or more"
             )
-        return {"epochs": max(1, round(epochs))}
+        return {"epochs": epochs}
+    if config.spec.name == "single":
+        return {"model": config.model}
     return {"model": narrowed(config, data, budget)}
 
 
@@ -81,10 +84,13 @@ def narrowed(config: Config, data: Data, budget: Budget) -> dict[str, Any]:
         return deployed(config.model_copy(update={"model": model | {"width": width}}), data, budget) <= limit
 
     if isinstance(usual, int):
-        candidates = [width for width in range(1, round(WIDEST * start) + 1) if fits(width)]
-        if not candidates:
+        if not fits(1):
             raise too_wide(config, budget)
-        return model | {"width": max(candidates)}
+        below, above = 1, round(WIDEST * start) + 1
+        while above - below > 1:
+            middle = (below + above) // 2
+            below, above = (middle, above) if fits(middle) else (below, middle)
+        return model | {"width": below}
     low, high = NARROWEST * start, WIDEST * start
     if fits(start):  # as dear as one network, or cheaper by a hair: leave it as it is
         low = start
@@ -95,7 +101,7 @@ def narrowed(config: Config, data: Data, budget: Budget) -> dict[str, Any]:
     for _ in range(STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    return model | {"width": round(low, 4)}
+    return model | {"width": math.floor(low * 1e4) / 1e4}
 
 
 def default_width(name: str) -> Any:

@@ -4,9 +4,9 @@ A comparison's folder is a grid of runs (grid.yaml, a folder a run), compare.yam
 in the end results.json, results.csv, results.md, picture.svg and report.html. What is there is never done again.
 """
 
+import contextlib
 import inspect
 import json
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,15 +16,14 @@ import torch
 import yaml
 
 from ..core.errors import FileError
-from ..core.files import write
+from ..core.files import json_text, write
 from ..core.spec import Spec
 from . import budget as budgets
-from .config import Config, ConfigError, chosen, configured, read
-from .evaluate import measured
+from .config import Config, ConfigError, chosen, configured, read, spec
+from .evaluate import measured, rows_to_compare
 from .folder import FEW_STEPS, Run
 from .grid import Cell, Grid, Report
 from .judging import Judging, asked
-from .opening import rows_of as rows_to_judge
 from .opening import trained
 from .results import BASE, BEST, Draws, combined, number, rows_of
 from .train import loaded, resolved
@@ -66,7 +65,7 @@ class Comparison:
             notes.append(few(len(seeds)))
         first = configured(dict(options) | {"method": {"name": BASE}, "seed": seeds[0]})
         data = loaded(first)
-        judging.check(data)
+        judging.check(data, first.data_dir)
         if not len(data.test) and not first.validation:
             raise ConfigError(f"{data.name} has no test rows, and none are set aside to judge by: set validation above 0")
         common = resolved(first, data)
@@ -101,12 +100,11 @@ class Comparison:
         """Train and judge what is not yet; then, when nothing else runs, measure costs; write all. `told` hears of it."""
         from ..reports import write_all
 
-        began = time.time()
         self.grid.run(workers, report, whole=False)
         told("measuring latency and memory")
         costs = self.costs(told)
         told("drawing intervals")
-        results = self.results(costs, time.time() - began)
+        results = self.results(costs)
         told("writing the page")
         write_all(results, self.path)
         return results
@@ -124,27 +122,26 @@ class Comparison:
     def costs(self, told: Callable[[str], None]) -> Json:
         """Measured one after the other, on the first run of each method."""
         place = self.path / "costs.json"
-        known = json.loads(place.read_text()) if place.is_file() else {}
+        known: Json = {}
+        if place.is_file():
+            with contextlib.suppress(ValueError):  # a damaged one is measured anew
+                known = dict(json.loads(place.read_text()))
         for method, cells in self.by_method().items():
             if method in known:
                 continue
             told(f"measuring latency and memory: {method}")
             made, config, about, preparation = trained(Run(self.path / cells[0].name))
-            data, part = rows_to_judge(config, about, preparation, "test" if about["test"] else "validation", None)
-            base = self.base_config(config)
-            known[method] = measured(made, base, data, part)
-            write(place, json.dumps(known, indent=1))
+            data, part, _ = rows_to_compare(config, about, preparation)
+            known[method] = measured(made, self.base_config(config), data, part)
+            write(place, json_text(known))
         return known
 
     def base_config(self, config: Config) -> Config:
         """With the network of the single method, to which costs are ratios: a budget may have made its own narrower."""
-        single = next((cell for cell in self.grid.cells if cell.method == BASE), None)
-        if single is None or not Run(self.path / single.name).config.is_file():
-            return config
-        base = configured(read(Run(self.path / single.name).config))
-        return config.model_copy(update={"model": base.model})
+        single = next(cell for cell in self.grid.cells if cell.method == BASE)
+        return config.model_copy(update={"model": single.options["model"] or config.model})
 
-    def results(self, costs: Json, seconds: float) -> Json:
+    def results(self, costs: Json) -> Json:
         finished = self.by_method()
         judged = {
             method: {cell.seed: Run(self.path / cell.name).read_json("judgement.json") for cell in cells}
@@ -152,6 +149,7 @@ class Comparison:
         }
         draws = {name: self.draws(finished, name) for name in ("nll", "right", "brier", "square")}
         nll = draws["nll"]
+        left = [name for name in finished if nll is not None and name not in nll.values]
         methods = [self.method(name, cells, judged, costs.get(name), draws) for name, cells in finished.items()]
         facts = Run(self.path / next(iter(finished.values()))[0].name)
         data = facts.read_json("data.json")
@@ -162,6 +160,7 @@ class Comparison:
             "title": f"{data['name']} · {model}",
             "command": self.about["command"],
             "data": {key: data[key] for key in ("name", "task", "classes", "shape", "train", "test")},
+            "judged_by": "test" if data["test"] else "validation",
             "model": model,
             "budget": {"kind": self.about["budget"], "text": budgets.TEXTS[self.about["budget"]]},
             "seeds": sorted({cell.seed for cell in self.grid.cells}),
@@ -169,7 +168,7 @@ class Comparison:
             "seconds": round(sum(method["seconds"]["mean"] * len(method["runs"]) for method in methods), 1),
             "methods": methods,
             "recommendation": verdict(methods, nll) if nll else [],
-            "notes": [*self.about["notes"], *self.short(finished), *self.no_share(nll), *self.complaints()],
+            "notes": [*self.about["notes"], *self.short(finished), *unpaired(left), *self.no_share(nll), *self.complaints()],
         } | facts.read_json("about.json")
 
     def settings(self) -> Json:
@@ -182,17 +181,19 @@ class Comparison:
         }
 
     def draws(self, finished: dict[str, list[Cell]], column: str) -> Draws | None:
+        """Of the methods that have finite numbers for all seeds that the single network has."""
         rows = {
             method: {cell.seed: table[column] for cell in cells if column in (table := rows_of(self.path / cell.name))}
             for method, cells in finished.items()
         }
+        seeds = sorted(rows.get(BASE, {}))
         sound = {
-            method: each
+            method: {seed: each[seed] for seed in seeds}
             for method, each in rows.items()
-            if each and all(bool(torch.isfinite(values).all()) for values in each.values())
+            if all(seed in each and bool(torch.isfinite(each[seed]).all()) for seed in seeds)
         }
-        common = set.intersection(*(set(each) for each in sound.values())) if sound else set()
-        return Draws(sound) if common else None
+        shared = bool(Run(self.path / finished[BASE][0].name).read_json("data.json")["test"]) if seeds else True
+        return Draws(sound, shared=shared) if seeds and BASE in sound else None
 
     def method(self, name: str, cells: list[Cell], judged: Json, cost: Json | None, draws: dict[str, Draws | None]) -> Json:
         """Everything about one method."""
@@ -210,6 +211,8 @@ class Comparison:
         gain = nll.less(name, BASE) if nll and name in known and BASE in known and name != BASE else None
         share = nll.share(name, BASE, self.best) if nll and gain and self.best in known else None
         doc = inspect.getdoc(Spec.registry[config.spec.name]) or ""
+        if cost is not None and cost["training_flops"] is not None:  # of all steps; what was measured is of one
+            cost = cost | {"training_flops": cost["training_flops"] * results[0]["epochs"] / self.base_epochs(results[0])}
         return {
             "name": name,
             "spec": str(config.spec),
@@ -224,10 +227,18 @@ class Comparison:
             "runs": [cell.name for cell in cells],
         }
 
+    def base_epochs(self, otherwise: Json) -> int:
+        """How long the single network was trained."""
+        cells = self.by_method().get(BASE)
+        return (Run(self.path / cells[0].name).read_json("result.json") if cells else otherwise)["epochs"]
+
     @property
     def best(self) -> str:
-        """The deep ensemble whose gain is the whole; the first, if there are several."""
-        return next((cell.method for cell in self.grid.cells if standard(cell.options["method"])), BEST)
+        """The deep ensemble whose gain is the whole; of several that are finished, the one with most members."""
+        finished = self.by_method()
+        found = [cell for cell in self.grid.cells if standard(cell.options["method"])]
+        found.sort(key=lambda cell: (cell.method in finished, spec(cell.options["method"]).members), reverse=True)  # type: ignore[attr-defined]
+        return found[0].method if found else BEST
 
     def no_share(self, nll: Draws | None) -> list[str]:
         """Why nobody has a share of the deep ensemble's gain, if so."""
@@ -248,6 +259,11 @@ class Comparison:
         return [f"{cell.name} failed: {self.grid.failed(cell) or 'its worker died'}" for cell in lost]
 
 
+def unpaired(methods: list[str]) -> list[str]:
+    """Which methods cannot be compared in pairs."""
+    return [f"{name} lacks a seed, or has an infinite NLL: no gain, share or recommendation for it." for name in methods]
+
+
 def standard(choice: Json) -> bool:
     """Whether it is the deep ensemble that others are measured by: of plain networks, with any number of members."""
     return choice["name"].replace("_", "-") == BEST and "of" not in choice
@@ -256,8 +272,8 @@ def standard(choice: Json) -> bool:
 def few(seeds: int) -> str:
     """What so few seeds cannot tell."""
     if seeds == 1:
-        return "One seed: intervals are over test rows alone, and say nothing about another training run."
-    return f"{seeds} seeds: intervals over seeds and rows understate how much training runs differ."
+        return "One seed: intervals are over rows alone, and say nothing about another training run."
+    return f"{seeds} seeds tell little about how much training runs differ: intervals are wide. Use more --seeds."
 
 
 def every() -> list[str]:

@@ -1,7 +1,8 @@
 """Judging a finished run from every side."""
 
+import contextlib
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,20 @@ import torch
 
 from ..analysis.cost import cost
 from ..core.ensemble import Ensemble
+from ..core.errors import DataError, FileError
 from ..core.files import write
 from ..data import Data
 from ..data.dataset import Part
+from ..data.preparation import Preparation
 from .answers import Case
-from .config import Config
+from .config import Config, ConfigError
 from .folder import Run, opened
 from .judging import Judging, asked, judgement
-from .opening import divided, draw, network, rows_of, trained
-from .shift import mce
+from .opening import draw, network, rows_of, trained
+from .shift import mce, shift
 
+KEPT = ("nll", "right", "brier", "square")
+"""Of every row, for comparisons."""
 BATCH = 64
 """Rows of an answer whose time and memory are measured."""
 
@@ -42,8 +47,11 @@ def evaluate(
     if samples is not None:
         draw(made, samples)
     data, part = rows_of(config, about, preparation, split, other)
-    judging.check(data)
-    aside = held_aside(config, data) if split == "test" and other is None else None
+    judging.check(data, config.data_dir)
+    aside = None
+    if split != "validation":
+        with contextlib.nullcontext() if other is None else contextlib.suppress(DataError, FileError):
+            aside = held_aside(config, about, preparation)
     if report is not None:
         report(0, judging.rows(len(part), len(aside) if aside else 0))
     case = Case(made, data, part, config.seed, None if report is None else lambda rows: report(rows, None))
@@ -57,19 +65,20 @@ def evaluate(
     return result
 
 
-def held_aside(config: Config, data: Data) -> Part | None:
-    """The validation rows of the run."""
-    if not config.validation or not len(data.train):
+def held_aside(config: Config, about: dict[str, Any], preparation: Preparation) -> Part | None:
+    """The validation rows of the run, whatever it is judged by."""
+    if not config.validation:
         return None
-    return divided(config, data.limited(config.rows, config.seed))[1]
+    return rows_of(config, about, preparation, "validation", None)[1]
 
 
 def base_shift(path: Path, case: Case, judging: Judging) -> dict[str, Any]:
     """The corruption errors of another run on the same images."""
-    from .shift import shift
-
-    made, config, _, _ = trained(opened(path))
-    return shift(Case(made, case.data, case.part, config.seed, case.report), judging.shift_rows)
+    made, config, about, preparation = trained(opened(path))
+    if tuple(about["shape"]) != case.data.shape or about["classes"] != list(case.data.classes):
+        raise ConfigError(f"{path} learnt {about['name']}, which has other images or classes: choose a base of the same data")
+    data = replace(case.data, preparation=preparation)
+    return shift(Case(made, data, case.part, config.seed, case.report), judging.shift_rows)
 
 
 def measured(made: Ensemble, config: Config, data: Data, part: Part) -> dict[str, Any]:
@@ -83,14 +92,23 @@ def measured(made: Ensemble, config: Config, data: Data, part: Part) -> dict[str
     return asdict(found) | {"latency": found.latency._asdict(), "passes": found.passes}
 
 
+def rows_to_compare(config: Config, about: dict[str, Any], preparation: Preparation) -> tuple[Data, Part, Part | None]:
+    """The test rows and the validation rows. Without test rows, half of the validation rows each: none may do both."""
+    if about["test"]:
+        data, part = rows_of(config, about, preparation, "test", None)
+        return data, part, held_aside(config, about, preparation)
+    data, part = rows_of(config, about, preparation, "validation", None)
+    if len(part) < 2:
+        raise ConfigError(f"{data.name} has no test rows, and {len(part)} validation row: too few to judge by")
+    return data, part.rows(torch.arange(0, len(part), 2)), part.rows(torch.arange(1, len(part), 2))
+
+
 def judge(path: Path, judging: Judging) -> None:
     """What a comparison needs of a finished run: judgement.json, and rows.safetensors to pair runs by."""
     run = Run(path)
     made, config, about, preparation = trained(run)
-    data, part = rows_of(config, about, preparation, "test" if about["test"] else "validation", None)
-    aside = held_aside(config, data) if about["test"] else None  # one does not fit a temperature by the rows to judge by
+    data, part, aside = rows_to_compare(config, about, preparation)
     told, kept = judgement(Case(made, data, part, config.seed), aside, judging, config.data_dir)
-    names = ("nll", "right", "brier", "confidence") if data.task == "classification" else ("nll", "square")
-    table = kept.table()
-    write(run.path / "rows.safetensors", safetensors.torch.save({name: table[name].float().contiguous() for name in names}))
+    table = {name: column.float().contiguous() for name, column in kept.table().items() if name in KEPT}
+    write(run.path / "rows.safetensors", safetensors.torch.save(table))
     run.write_json("judgement.json", told)  # last: where it is, the run is judged

@@ -28,7 +28,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from ..core.errors import FileError
-from ..core.files import write
+from ..core.files import json_text, write
 
 FEW_STEPS = 300
 """Fewer may well be too few, and it is said."""
@@ -80,7 +80,7 @@ class Run:
             lock.release()
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
-        write(self.path / name, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+        write(self.path / name, json_text(content) + "\n")
 
     def read_json(self, name: str) -> dict[str, Any]:
         path = self.path / name

@@ -215,7 +215,7 @@ def one(options: dict[str, Any], path: str, threads: int, judging: dict[str, Any
                 judge(folder, asked(**judging))
     except Interrupted:  # by a person: the run did not fail, and the next one must not begin
         raise
-    except (PluribusError, OSError, ValueError, RuntimeError) as error:
+    except Exception as error:  # whatever it is, the other runs go on
         folder.mkdir(parents=True, exist_ok=True)
         write(folder / "failed.txt", f"{type(error).__name__}: {error}\n")
     finally:

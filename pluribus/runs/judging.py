@@ -21,7 +21,7 @@ from .answers import Case
 from .attacked import KINDS, attacked, meant
 from .choice import parse
 from .config import ConfigError, explained
-from .shift import DRAWN, shift, strangers
+from .shift import DRAWN, other_rows, shift, strangers
 
 
 class Judging(BaseModel):
@@ -49,7 +49,7 @@ class Judging(BaseModel):
         shifted = {"none": 0, "standard": len(STANDARD), "all": len(STANDARD + EXTRA)}[self.corruptions] * len(SEVERITIES)
         return own + aside + (shifted + bool(shifted)) * min(self.shift_rows, own) + own * len(self.ood)
 
-    def check(self, data: Data) -> None:
+    def check(self, data: Data, folder: str | None = None) -> None:
         """That the data can be judged so, before anything long begins."""
         if data.task == "regression" and (self.corruptions != "none" or self.ood or self.attack):
             raise ConfigError(f"corruptions, ood and attacks are for classes, and {data.name} is a regression: leave them out")
@@ -64,6 +64,8 @@ class Judging(BaseModel):
                 raise ConfigError(f"ood {name!r} is made of images, and {data.name} has rows of numbers")
             if name in SETS and len(SETS[name].shape) != len(data.shape):
                 raise ConfigError(f"ood {name} has other inputs than {data.name}: choose a set of the same kind")
+            if name not in DRAWN:
+                other_rows(data, name, folder)
 
 
 def asked(**options: Any) -> Judging:
@@ -80,7 +82,7 @@ def judgement(
     """All that is asked for, as JSON, and the record of the rows. `aside` holds validation rows, if there are any."""
     task = case.data.task
     held = held_out(case, aside)
-    noise = fitted_noise(*held) if held and task == "regression" else 0.0
+    noise = fitted_noise(*held) if held and task == "regression" else None
     heat = temperature(*held) if held and judging.temperature and task == "classification" else None
     kept, cooled = record(task, noise), record(task)
     for p, y in case.answers():
@@ -97,7 +99,7 @@ def judgement(
         "tempered": None if heat is None else {"temperature": heat} | cooled.scores(),
     }
     if isinstance(kept, Regressed):
-        return told | {"noise": noise**0.5}, kept
+        return told | {"noise": None if noise is None else noise**0.5}, kept
     told |= {
         "reliability": kept.reliability(),
         "risk_coverage": kept.risk_coverage(),

@@ -1,11 +1,12 @@
 """From judged runs to the results of a comparison: every number with its spread over seeds, and what differences are worth.
 
-Runs with the same seed are judged by the same rows, so methods are compared in pairs: a draw of the bootstrap takes seeds and
-rows, the same ones for all methods, and
+Runs with the same seed are judged by the same rows, so methods are compared in pairs: whatever is drawn is drawn for all of
+them, and
 
     gain = NLL(single) − NLL(method),     share = gain / gain of the deep ensemble
 
-are computed in every draw. Resampling few seeds understates their spread; with one seed an interval is over rows alone.
+are computed in every draw. With one seed an interval is over rows alone. An interval is for one comparison: among many methods,
+one is more likely to be beyond the noise by chance.
 """
 
 import math
@@ -16,11 +17,12 @@ import torch
 from torch import Tensor
 
 from ..core.saving import read_tensors
+from ..data.corruptions import STANDARD
 from ..metrics.intervals import Interval
 from .folder import Run
 from .shift import mce
 
-DRAWS, AT_ONCE = 1000, 100
+DRAWS, AT_ONCE = 2000, 100
 BASE, BEST = "single", "deep-ensemble"
 Json = dict[str, Any]
 
@@ -32,7 +34,7 @@ def number(values: list[float], interval: tuple[float, float] | None = None) -> 
     {'mean': 2.0, 'std': 1.4142135623730951, 'seeds': [1.0, 3.0]}
     """
     mean = sum(values) / len(values)
-    spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else 0.0
+    spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else None
     found = {"mean": mean, "std": spread, "seeds": values}
     return found | ({"low": interval[0], "high": interval[1]} if interval else {})
 
@@ -87,7 +89,7 @@ def shifted(judged: dict[int, Json], base: dict[int, Json]) -> Json:
     kinds = each[0]["kinds"]
     found["severities"] = {
         name: [mean([one["clean"][name] for one in each])]
-        + [mean([one["kinds"][kind][name][level] for one in each for kind in kinds]) for level in range(5)]
+        + [mean([one["kinds"][kind][name][level] for one in each for kind in STANDARD]) for level in range(5)]
         for name in ("accuracy", "nll", "ece")
     }
     found["kinds"] = {kind: number([mean(one["kinds"][kind]["accuracy"]) for one in each]) for kind in kinds}
@@ -111,24 +113,40 @@ def mean(values: list[float]) -> float:
 
 
 class Draws:
-    """The mean of a column of every method's rows in each draw of seeds and rows: `[draws]`."""
+    """The mean of a column of every method's rows, in each of many draws: `[draws]`.
 
-    def __init__(self, rows: dict[str, dict[int, Tensor]], draws: int = DRAWS) -> None:
-        seeds = sorted(set.intersection(*(set(each) for each in rows.values())))
+    With θ̂ the mean over S seeds and N rows, θ̂_s that of one seed, and for every draw
+
+        z ~ N(0, 1)^S,   c ~ χ²(S − 1):
+        θ = (mean over rows drawn with replacement) + √((S − 1) / c) · Σ_s z_s (θ̂_s − θ̂) / √(S (S − 1))
+
+    The last term is Student's t of the mean over seeds. Rows, z and c are the same for all methods, so the difference of two
+    methods is drawn as it should be: by rows, plus the t of its own differences between seeds. One seed has no such term.
+    """
+
+    def __init__(self, rows: dict[str, dict[int, Tensor]], draws: int = DRAWS, shared: bool = True) -> None:
+        """`rows[method][seed]` is `[N]`, of the same seeds for all. `shared`: all seeds are judged by the same rows."""
+        seeds = list(next(iter(rows.values())))
         self.seeds = len(seeds)
+        stacks = [torch.stack([each[seed] for each in rows.values()]).double() for seed in seeds]  # [methods, N] each
         generator = torch.Generator().manual_seed(0)
-        size = len(next(iter(rows.values()))[seeds[0]])
-        stacked = torch.stack([torch.stack([each[seed] for seed in seeds]) for each in rows.values()]).double()  # [m, S, N]
+        by_seed = torch.stack([stack.mean(1) for stack in stacks], dim=1)  # [methods, S]
+        centre = by_seed.mean(1)
         parts = []
         for start in range(0, draws, AT_ONCE):
-            some = min(AT_ONCE, draws - start)
-            picks = torch.randint(size, (some, size), generator=generator)
-            weights = torch.stack([torch.bincount(pick, minlength=size) for pick in picks]).double()
-            means = torch.einsum("msn,dn->dms", stacked, weights) / size
-            which = torch.randint(len(seeds), (some, 1, len(seeds)), generator=generator).expand(-1, len(rows), -1)
-            parts.append(means.gather(2, which).mean(2))
-        drawn = torch.cat(parts)
-        self.values = dict(zip(rows, stacked.mean((1, 2)).tolist(), strict=True))
+            some, weights, means = min(AT_ONCE, draws - start), torch.zeros(0), []
+            for place, stack in enumerate(stacks):
+                if place == 0 or not shared:
+                    weights = picked(some, stack.shape[1], generator)
+                means.append(weights @ stack.T / stack.shape[1])
+            parts.append(torch.stack(means).mean(0))
+        drawn = torch.cat(parts)  # [draws, methods]
+        if self.seeds > 1:
+            z = torch.randn(draws, self.seeds, generator=generator, dtype=torch.double)
+            chi = torch.randn(draws, self.seeds - 1, generator=generator, dtype=torch.double).square().sum(1, keepdim=True)
+            scale = ((self.seeds - 1) / chi).sqrt() / math.sqrt(self.seeds * (self.seeds - 1))
+            drawn = drawn + scale * (z @ (by_seed - centre.unsqueeze(1)).T)
+        self.values = dict(zip(rows, centre.tolist(), strict=True))
         self.drawn = {name: drawn[:, place] for place, name in enumerate(rows)}
 
     def interval(self, name: str) -> Interval:
@@ -139,17 +157,30 @@ class Draws:
         return Interval(self.values[other] - self.values[name], *edges(self.drawn[other] - self.drawn[name]))
 
     def share(self, name: str, base: str, best: str) -> Interval | None:
-        """Of the best one's gain over the base; None where that gain is not beyond the noise."""
+        """Of the best one's gain over the base; None where that gain is not beyond the noise, or the interval has no end."""
         whole = self.less(best, base)
         if whole.low <= 0:
             return None
-        drawn = (self.drawn[base] - self.drawn[name]) / (self.drawn[base] - self.drawn[best])
-        return Interval((self.values[base] - self.values[name]) / whole.value, *edges(drawn))
+        gain, gains = self.drawn[base] - self.drawn[name], self.drawn[base] - self.drawn[best]
+        # Where a draw has no gain to share, whatever is gained is more than any share of it.
+        drawn = torch.where(gains > 0, gain / gains, gain.sign() * torch.inf)
+        low, high = edges(drawn)
+        if not math.isfinite(low + high):
+            return None
+        return Interval((self.values[base] - self.values[name]) / whole.value, low, high)
+
+
+def picked(draws: int, rows: int, generator: torch.Generator) -> Tensor:
+    """How often each row is drawn: `[draws, rows]`."""
+    picks = torch.randint(rows, (draws, rows), generator=generator)
+    return torch.stack([torch.bincount(pick, minlength=rows) for pick in picks]).double()
 
 
 def edges(drawn: Tensor) -> tuple[float, float]:
-    low, high = drawn.quantile(torch.tensor([0.025, 0.975], dtype=torch.double)).tolist()
-    return low, high
+    """Of the middle 95 %; by ranks, as some draws may be infinite."""
+    ordered = drawn.sort().values
+    last = len(ordered) - 1
+    return ordered[round(0.025 * last)].item(), ordered[round(0.975 * last)].item()
 
 
 def rows_of(path: Path) -> dict[str, Tensor]:

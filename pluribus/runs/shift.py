@@ -1,6 +1,7 @@
 """How a run does when the world is not as in training: corrupted images, and rows that belong to none of its classes."""
 
 import zlib
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -8,9 +9,10 @@ from torch import Tensor
 
 from ..analysis.record import Classified, record
 from ..core.seeds import mixed
-from ..data import load
+from ..data import Columns, Data, load
 from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupted
 from ..data.dataset import Part
+from ..data.table import SUFFIXES, read_table
 from ..metrics.detection import auroc, fpr95
 from .answers import Case
 from .choice import parse
@@ -96,7 +98,17 @@ def stranger_rows(case: Case, name: str, folder: str | None) -> tuple[Tensor, st
         order = torch.stack([torch.randperm(x[0, 0].numel(), generator=generator) for _ in range(len(x))])
         flat = x.flatten(2)
         return flat.gather(2, order.unsqueeze(1).expand(-1, flat.shape[1], -1)).view_as(x), "drawn"
+    return other_rows(data, name, folder)
+
+
+def other_rows(data: Data, name: str, folder: str | None) -> tuple[Tensor, str]:
+    """The rows of a known set or a file; of a table, encoded as the one that was learnt from."""
     choice = parse(name)
+    if isinstance(data.preparation, Columns):
+        path = Path(choice["name"]).expanduser()
+        if not path.name.lower().endswith(SUFFIXES):
+            raise ConfigError(f"{data.name} is a table: ood must be one, with the same columns, got {name}")
+        return data.preparation.encode(read_table(path)), "encoded alike"
     other = load(choice["name"], folder, **{key: value for key, value in choice.items() if key != "name"})
     rows = (other.test if len(other.test) else other.train).x
     if other.shape == data.shape and other.images == data.images:

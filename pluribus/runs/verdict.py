@@ -1,7 +1,7 @@
 """A recommendation in words, drawn only from what was measured, and silent where a difference is within the noise.
 
 Among the methods within a limit on latency, one is recommended if its NLL is lower than the single network's by an interval
-that does not hold zero. Of those that cannot be told from the best one, it is the cheapest.
+that does not hold zero. Of those that no other one beats so, it is the one with the lowest measured latency.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 def verdict(methods: list[Json], draws: Draws) -> list[Json]:
     """A sentence for each limit that changes the choice. Methods have name, scores, cost and share, as in results.json."""
     known = {method["name"]: method for method in methods if method["name"] in draws.values and method["cost"]}
-    if BASE not in known:
+    if BASE not in known or len(known) < 2:
         return []
     found: list[Json] = []
     for limit in LIMITS:
@@ -38,20 +38,19 @@ def latency(method: Json) -> float:
 
 
 def chosen(names: list[str], known: dict[str, Json], draws: Draws) -> tuple[str | None, list[str]]:
-    """The cheapest of those that cannot be told from the best, and the others of them."""
+    """The fastest of those that beat the single network and that none beats, and which of the others cannot be told from it."""
     better = [name for name in names if name != BASE and draws.less(name, BASE).low > 0]
     if not better:
         return None, []
-    best = min(better, key=lambda name: draws.values[name])
-    equal = [name for name in better if name == best or draws.less(best, name).low <= 0]
-    choice = min(equal, key=lambda name: (round(latency(known[name]), 1), draws.values[name]))
-    return choice, [name for name in equal if name != choice]
+    unbeaten = [name for name in better if not any(draws.less(other, name).low > 0 for other in better if other != name)]
+    choice = min(unbeaten, key=lambda name: latency(known[name]))
+    return choice, [name for name in unbeaten if name != choice]
 
 
 def nothing(names: list[str], draws: Draws) -> str:
     others = len(names) - 1
     which = f"None of the {others} other methods has" if others > 1 else "The other method does not have"
-    return f"{which} a lower NLL beyond the noise of {draws.seeds} seed{'s' * (draws.seeds != 1)} and the test rows."
+    return f"{which} a lower NLL beyond the noise of {draws.seeds} seed{'s' * (draws.seeds != 1)} and the rows to judge by."
 
 
 def reasons(method: Json, rivals: list[str], draws: Draws) -> str:
@@ -62,9 +61,11 @@ def reasons(method: Json, rivals: list[str], draws: Draws) -> str:
     if method.get("share") and method["share"]["value"] != 1:  # of its own gain the deep ensemble keeps all
         value, low, high = (100 * method["share"][key] for key in ("value", "low", "high"))
         text += f": {value:.0f} % ({low:.0f} to {high:.0f}) of the deep ensemble's gain"
-    text += f", at {latency(method):.2f}× the latency."
+    text += f", at {latency(method):.2f}× the latency"
+    timed = method["cost"]["latency"]
+    text += f" ({timed['low']:.2f} to {timed['high']:.2f})." if "low" in timed else "."
     if rivals:
-        text += f" The NLL of {listed(rivals)} cannot be told from it here; {name} is the cheapest of them."
+        text += f" The NLL of {listed(rivals)} cannot be told from it here; {name} had the lowest latency of them."
     return text
 
 

@@ -90,8 +90,11 @@ def test_reliability_bins_add_up_to_the_ece():
 
 def test_the_curve_ends_with_all_rows_and_their_error():
     p, y = answers()
-    curve = added(Classified(), p, y).risk_coverage(points=10)
+    kept = added(Classified(), p, y)
+    curve = kept.risk_coverage(points=10)
     assert len(curve["risk"]) == 10
+    few = added(Classified(), Predictive(p.outputs[:, :7]), y[:7]).risk_coverage(points=10)
+    assert few["coverage"] == curve["coverage"]  # the same places however few rows
     assert curve["coverage"][-1] == 1
     assert curve["risk"][-1] == pytest.approx(1 - metrics.accuracy(p, y))
 

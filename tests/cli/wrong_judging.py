@@ -45,6 +45,9 @@ JUDGING = [
     case("comparing by one method", f"{COMPARE} --method inner", "--method|--methods"),
     case("comparing a table by corruptions", "compare --data four-gaussians --corruptions all", "images|four-gaussians"),
     case("going on with other settings", "compare --resume there --epochs 3", "--resume|leave the other settings out"),
+    case("going on with other judging", "compare --resume there --corruptions all", "--resume|leave the other settings out"),
+    case("going on with other seeds", "compare --resume there --seeds 9", "--resume|leave the other settings out"),
+    case("comparing with unknown strangers", f"{COMPARE} --ood fasion-mnist", "no data set 'fasion-mnist'"),
     case("going on with no comparison", "compare --resume there", "there is no comparison: it has no compare.yaml"),
     case(
         "going on with a damaged one",

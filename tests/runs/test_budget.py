@@ -33,7 +33,15 @@ def test_a_method_that_costs_four_times_as_much_a_step_gets_a_quarter_of_the_epo
 
 def test_too_few_epochs_to_share_are_said_with_how_many_are_needed(digits):
     with pytest.raises(ConfigError, match=r"use --epochs 4 or more"):
-        budgets.given(config(digits, "deep-ensemble:members=4", epochs=1), digits, "training-flops")
+        budgets.given(config(digits, "deep-ensemble:members=4", epochs=3), digits, "training-flops")
+
+
+def test_a_budget_is_never_overspent(digits):
+    assert budgets.given(config(digits, "deep-ensemble:members=4", epochs=7), digits, "training-flops") == {"epochs": 1}
+
+
+def test_one_network_is_the_budget_and_stays_as_it_is(digits):
+    assert budgets.given(config(digits, "single"), digits, "parameters") == {"model": {"name": "mlp"}}
 
 
 @pytest.mark.parametrize("kind", ["parameters", "deployed-flops"])
@@ -59,12 +67,18 @@ def test_what_never_fits_is_said(digits):
 
 def test_a_network_without_width_cannot_be_made_narrower(digits):
     with pytest.raises(ConfigError, match=r"no option `width`"):
-        budgets.given(config(digits, "single", model="vgg16"), digits, "parameters")
+        budgets.given(config(digits, "inner", model="vgg16"), digits, "parameters")
 
 
 def test_whole_widths_stay_whole(digits):
     wanted = config(digits, "deep-ensemble:members=2", model="wrn:depth=10,width=3")
-    assert budgets.given(wanted, digits, "parameters")["model"]["width"] in (1, 2)
+    width = budgets.given(wanted, digits, "parameters")["model"]["width"]
+    limit = 1.005 * budgets.deployed(config(digits, "single", model="wrn:depth=10,width=3"), digits, "parameters")
+    costs = [
+        budgets.deployed(wanted.model_copy(update={"model": wanted.model | {"width": w}}), digits, "parameters")
+        for w in (width, width + 1)
+    ]
+    assert costs[0] <= limit < costs[1]
 
 
 def test_ones_own_network_with_a_width_can_be_made_narrower(digits, monkeypatch, tmp_path):

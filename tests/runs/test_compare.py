@@ -10,6 +10,7 @@ from pluribus.core.errors import FileError
 from pluribus.runs import compare as comparing
 from pluribus.runs.compare import Comparison, every
 from pluribus.runs.config import ConfigError
+from pluribus.runs.grid import Grid
 from pluribus.runs.judging import asked
 
 OPTIONS = {"data": "digits", "model": "mlp:hidden=[16]", "rows": 300, "epochs": 2, "batch_size": 64}
@@ -106,19 +107,57 @@ def test_a_run_that_lost_its_judgement_is_judged_and_not_trained_again(finished)
 
 def test_any_plain_deep_ensemble_is_the_standard(tmp_path):
     made = planned(tmp_path / "c", methods=("single", "deep-ensemble:of=mimo", "deep-ensemble:members=2"))
-    assert made.best == "deep-ensemble:members=2"
+    assert made.best == "deep-ensemble:members=2"  # one of other ensembles is not it
+    more = planned(tmp_path / "d", methods=("deep-ensemble:members=2", "deep-ensemble:members=3"))
+    assert more.best == "deep-ensemble:members=3"
     assert not any("no deep-ensemble" in note for note in made.about["notes"])
 
 
-def test_without_test_rows_the_validation_rows_judge_and_fit_no_temperature(tmp_path):
+def test_without_test_rows_one_half_of_the_validation_rows_judges(tmp_path):
     import numpy as np
 
     x = np.random.default_rng(0).normal(size=(60, 3)).astype("float32")
     np.savez(tmp_path / "rows.npz", x=x, y=(x[:, 0] > 0).astype(int))
     options = {"data": f"{tmp_path}/rows.npz:test=0", "model": "mlp:hidden=[4]", "epochs": 1, "validation": 0.5}
-    results = Comparison.planned(tmp_path / "c", options, ["single"], [0]).run("1")
-    assert results["methods"][0]["tempered"] is None
-    assert len(results["methods"][0]["scores"]["nll"]["seeds"]) == 1
+    made = Comparison.planned(tmp_path / "c", options, ["single", "inner"], [0, 1])
+    results = made.run("1")
+    judged = json.loads((made.path / results["methods"][0]["runs"][0] / "judgement.json").read_text())
+    assert judged["rows"] == 15  # of 30 set aside, the other half fits the temperature
+    assert results["methods"][0]["tempered"] is not None
+    assert results["judged_by"] == "validation"
+    assert results["methods"][1]["gain"] is not None
+
+
+def test_without_rows_to_tell_its_noise_a_regression_has_errors_alone(tmp_path):
+    options = {"data": "blundell", "model": "mlp:hidden=[8]", "epochs": 1, "validation": 0}
+    results = Comparison.planned(tmp_path / "c", options, ["single", "deep-ensemble:members=2"], [0]).run("1")
+    assert set(results["methods"][0]["scores"]) == {"rmse"}
+    assert results["recommendation"] == []
+
+
+def test_a_method_that_lacks_a_seed_is_left_out_of_the_pairs_and_named(finished, monkeypatch):
+    made, results, _ = finished
+    judged = Grid.finished
+    monkeypatch.setattr(Grid, "finished", lambda grid, cell: cell.name != "deep-ensemble-seed1" and judged(grid, cell))
+    again = made.results(json.loads((made.path / "costs.json").read_text()))
+    single, dropout, deep = again["methods"]
+    assert deep["gain"] is None
+    assert any("deep-ensemble lacks a seed" in note for note in again["notes"])
+    assert dropout["gain"] == results["methods"][1]["gain"]
+    assert single["scores"]["nll"]["low"] < single["scores"]["nll"]["mean"] < single["scores"]["nll"]["high"]
+
+
+def test_damaged_costs_are_measured_anew(finished):
+    made, results, _ = finished
+    (made.path / "costs.json").write_text("[1, 2")
+    again = Comparison.opened(made.path).run("1")
+    assert again["methods"][0]["cost"]["parameters"] == results["methods"][0]["cost"]["parameters"]
+
+
+def test_training_flops_are_of_the_whole_training(tmp_path):
+    made = planned(tmp_path / "c", methods=("single", "deep-ensemble:members=2"), seeds=(0,), budget="training-flops")
+    results = made.run("1")
+    assert results["methods"][1]["cost"]["training_flops"] == pytest.approx(1)
 
 
 def test_a_method_that_fails_is_said_and_the_others_are_compared(tmp_path, monkeypatch):
@@ -149,9 +188,11 @@ def test_a_budget_gives_each_method_its_own_settings(tmp_path):
     made = planned(tmp_path / "c", methods=("single", "deep-ensemble:members=2"), budget="training-flops")
     assert {cell.method: cell.options["epochs"] for cell in made.grid.cells} == {"single": 2, "deep-ensemble:members=2": 1}
     narrow = planned(tmp_path / "d", methods=("single", "deep-ensemble:members=2"), budget="parameters")
-    widths = {cell.method: cell.options["model"]["width"] for cell in narrow.grid.cells}
-    assert widths["single"] == 1.0
-    assert 0.4 < widths["deep-ensemble:members=2"] < 0.6
+    models = {cell.method: cell.options["model"] for cell in narrow.grid.cells}
+    assert "width" not in models["single"]
+    assert 0.4 < models["deep-ensemble:members=2"]["width"] < 0.6
+    results = narrow.run("1")
+    assert 0.8 < results["methods"][1]["cost"]["deployed_parameters"] <= 1.005  # of the single one's, not of its own
 
 
 def test_what_does_not_fit_the_budget_is_left_out_with_its_reason(tmp_path):

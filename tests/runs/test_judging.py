@@ -104,13 +104,27 @@ def test_strangers_of_another_size_are_resized_and_it_is_said(digits, tmp_path):
     assert how == "resized from 3×20×20"
 
 
+def test_another_table_is_encoded_as_ones_own_before_it_is_told_apart(tmp_path):
+    """By its own mean and spread, a table far away would look just like home."""
+    rows = torch.randn(80, 2)
+    for name, moved in (("own", rows), ("far", 50 * rows + 1000)):
+        lines = [f"{a:.4f},{b:.4f},{'x' if a > 0 else 'y'}" for a, b in moved.tolist()]
+        (tmp_path / f"{name}.csv").write_text("a,b,label\n" + "\n".join(lines) + "\n")
+    data = load(str(tmp_path / "own.csv"))
+    net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
+    one = Case(pluribus.ensemble(net, pluribus.Single(), example=torch.zeros(2, 2)).eval(), data, data.test)
+    others, how = stranger_rows(one, str(tmp_path / "far.csv"), None)
+    assert others.mean() > 100
+    assert how == "encoded alike"
+
+
 def test_an_attack_in_pixels_stays_within_epsilon_and_succeeds_more_with_a_larger_one(digits):
     one = case(digits)
     small, large = (attacked(one, {"name": "linf", "epsilon": e}, 40) for e in (0.02, 0.3))
     assert large["final"] > small["final"]
     assert len(large["success"]) == 11
     assert large["one_sample"] is None  # its members are no draws
-    assert large["title"] == "PGD, L∞, ε = 0.3"
+    assert large["title"] == "PGD, L∞, ε = 0.3, 10 steps"
 
 
 def test_a_method_that_draws_is_attacked_through_one_draw_too(digits):
@@ -168,5 +182,8 @@ def test_a_regression_is_judged_with_the_noise_of_its_validation_rows():
     ensemble = pluribus.ensemble(net, pluribus.DeepEnsemble(members=2), task="regression", example=torch.zeros(2, 1))
     told, _ = judgement(Case(ensemble.eval(), data, Part(data.test.x[:50], data.test.y[:50])), data.train, asked())
     assert told["noise"] > 0
+    unknown, _ = judgement(Case(ensemble.eval(), data, data.test), None, asked())
+    assert unknown["noise"] is None
+    assert set(unknown["scores"]) == {"rmse"}  # without noise, one sure member would have an NLL of billions
     assert {"rmse", "nll", "crps", "coverage_95"} <= set(told["scores"])
     assert told["diversity"]["error"] == pytest.approx(told["diversity"]["bias"] + told["diversity"]["variance"], rel=1e-4)

@@ -155,10 +155,10 @@ def _steps(methods: list[tuple[int, dict[str, Any]]], key: str, title: str, perc
     _, name, before, after = min(changes, key=lambda change: change[0])
     lower = sum(change[0] < 0 for change in changes)
     short = title.split(",")[0]
-    alt = (
-        f"{short} before and after temperature scaling: lower afterwards for {lower} of {counted(len(changes), 'method')}; "
-        f"the largest fall is that of {name}, from {written(before.value, kind)} to {written(after.value, kind)}."  # type: ignore[arg-type]
-    )
+    alt = f"{short} before and after temperature scaling: lower afterwards for {lower} of {counted(len(changes), 'method')}"
+    if lower:
+        alt += f"; the largest fall is that of {name}, from {written(before.value, kind)} to {written(after.value, kind)}"  # type: ignore[arg-type]
+    alt += "."
     return View(alt, data, shown)
 
 

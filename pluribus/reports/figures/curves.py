@@ -31,7 +31,7 @@ def shift(results: dict[str, Any]) -> Figure | None:
     return Figure(
         "shift",
         "Under corruption",
-        "Each point is the mean over all kinds of corruption at one severity; 0 is the clean test rows. "
+        "Each point is the mean over the 15 standard kinds of corruption at one severity; 0 is the same rows, clean. "
         "A method that loses less as images get worse stays flatter.",
         [Panel(views)],
         numbers,
@@ -140,7 +140,8 @@ def attack(results: dict[str, Any]) -> Figure | None:
     return Figure(
         "attack",
         f"Under attack: {title}",
-        "By iteration: how often the attack has succeeded, where lower is better, and how unsure the answers are. Success "
+        "By iteration: how often the attack has succeeded, where lower is better, and how unsure the answers are. Iteration 0 "
+        "is before any step: what is wrong by itself counts as success. Success "
         "while the entropy stays low is an answer both wrong and confident."
         + (
             " Dashed: the same attack with a single draw for each gradient, from which noise hides; the other line of a method "
