@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pluribus.reports import csv_text, markdown
-from pluribus.reports.columns import CLASSIFICATION, REGRESSION, marks
+from pluribus.reports.columns import CLASSIFICATION, COSTS, REGRESSION, marks
 from pluribus.reports.reading import FAR, Value, written
 
 from . import sample
@@ -87,8 +87,9 @@ def test_the_best_is_marked_and_those_in_its_reach_are_level_with_it():
     assert marks(accuracy, values) == ["level", "best", "", ""]
 
 
-def test_no_overlap_is_claimed_where_no_spread_is_known():
-    assert marks(CLASSIFICATION[1], [Value(0.2), Value(0.21)]) == ["best", ""]
+def test_nothing_is_best_where_no_spread_is_known():
+    assert marks(CLASSIFICATION[1], [Value(0.2), Value(0.21)]) == ["", ""]
+    assert marks(COSTS[1], [Value(1.0), Value(4.0)]) == ["best", ""]  # counted, not sampled
 
 
 def test_where_all_are_the_same_nobody_is_best():
@@ -97,7 +98,7 @@ def test_where_all_are_the_same_nobody_is_best():
 
 def test_coverage_is_best_where_it_is_closest_to_what_it_claims():
     coverage = next(column for column in REGRESSION if column.key == "coverage_95")
-    assert marks(coverage, [Value(0.99), Value(0.94), Value(0.8)]) == ["", "best", ""]
+    assert marks(coverage, [Value(0.99, 0.001), Value(0.94, 0.001), Value(0.8, 0.001)]) == ["", "best", ""]
 
 
 @given(st.floats(-1e6, 1e6), st.sampled_from(["percent", "share", "score", "small", "ratio", "count"]))
