@@ -22,8 +22,8 @@ ROOT = HERE.parent
 COMPARISONS = {
     "mnist-lenet5": "--data mnist --model lenet5 --rows 10000 --epochs 5 --batch-size 64 --seeds 3 --ood fashion-mnist,kmnist",
     "cifar10-small-cnn": (
-        "--data cifar10 --model small-cnn --rows 10000 --epochs 8 --batch-size 64 --seeds 3 --corruptions standard "
-        "--shift-rows 200 --ood svhn"
+        "--data cifar10 --model small-cnn --rows 10000 --epochs 6 --batch-size 64 --seeds 3 --corruptions standard "
+        "--shift-rows 100 --ood svhn"
     ),
 }
 RECORDED = ("results.json", "results.csv", "results.md", "picture.svg")
