@@ -6,6 +6,7 @@
     title            "digits · small-cnn"
     command          what was typed, to run it again
     data             name, task ("classification" | "regression"), classes [names], shape, train, test (numbers of rows)
+    judged_by        "test", or "validation" where there are no test rows
     model            "small-cnn"
     budget           {"kind": "epochs" | "training-flops" | "deployed-flops" | "parameters", "text": what was held equal}
     seeds            [0, 1]

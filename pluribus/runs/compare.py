@@ -68,6 +68,10 @@ class Comparison:
         judging.check(data, first.data_dir)
         if not len(data.test) and not first.validation:
             raise ConfigError(f"{data.name} has no test rows, and none are set aside to judge by: set validation above 0")
+        if not len(data.test):
+            notes.append(
+                f"{data.name} has no test rows: half of the rows set aside judge, the other half fits temperature and noise."
+            )
         common = resolved(first, data)
         own = {}
         for choice in list(choices):
