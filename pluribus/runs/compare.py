@@ -30,6 +30,7 @@ from .train import loaded, resolved
 from .verdict import verdict
 
 Json = dict[str, Any]
+MANY = 5
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Comparison:
         judging.check(data, first.data_dir)
         if not len(data.test) and not first.validation:
             raise ConfigError(f"{data.name} has no test rows, and none are set aside to judge by: set validation above 0")
+        if len(choices) > MANY:
+            notes.append(
+                f"Each interval is for one comparison: among {len(choices)} methods one may be beyond the noise by chance."
+            )
         if not len(data.test):
             notes.append(
                 f"{data.name} has no test rows: half of the rows set aside judge, the other half fits temperature and noise."
