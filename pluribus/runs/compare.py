@@ -70,9 +70,7 @@ class Comparison:
         if not len(data.test) and not first.validation:
             raise ConfigError(f"{data.name} has no test rows, and none are set aside to judge by: set validation above 0")
         if len(choices) > MANY:
-            notes.append(
-                f"Each interval is for one comparison: among {len(choices)} methods one may be beyond the noise by chance."
-            )
+            notes.append(f"An interval is for one comparison: of {len(choices)} methods one may be beyond the noise by chance.")
         if not len(data.test):
             notes.append(
                 f"{data.name} has no test rows: half of the rows set aside judge, the other half fits temperature and noise."
