@@ -219,7 +219,7 @@ def comparison(results: dict[str, Any], path: Path) -> None:
     main = "accuracy" if results["data"]["task"] == "classification" else "rmse"
     names = [main, "nll", "ece"] if main == "accuracy" else [main, "nll", "crps"]
     seeds = f"{len(results['seeds'])} seed{'s' * (len(results['seeds']) != 1)}"
-    console.print(f"[bold]{results['title']}[/], {results['budget']['text']}, {seeds}", highlight=False)
+    console.print(f"[bold]{results['title']}[/], equal {results['budget']['text']}, {seeds}", highlight=False)
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)  # narrow: it must fit 80 columns
     table.add_column("method", overflow="fold")
     for name in names:

@@ -28,10 +28,10 @@ from .train import converted
 
 Budget = Literal["epochs", "training-flops", "deployed-flops", "parameters"]
 TEXTS = {
-    "epochs": "equal epochs",
-    "training-flops": "equal training FLOPs: those of one network, in whole epochs",
-    "deployed-flops": "equal FLOPs of an answer: those of one network; dearer methods have narrower networks",
-    "parameters": "equal deployed parameters: those of one network; dearer methods have narrower networks",
+    "epochs": "epochs",
+    "training-flops": "training FLOPs (those of one network, in whole epochs)",
+    "deployed-flops": "FLOPs of an answer (those of one network; dearer methods have narrower ones)",
+    "parameters": "deployed parameters (those of one network; dearer methods have narrower ones)",
 }
 NARROWEST, WIDEST, STEPS = 1 / 16, 4.0, 12
 
