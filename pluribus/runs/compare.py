@@ -263,7 +263,8 @@ class Comparison:
     def complaints(self) -> list[str]:
         """What failed, and why."""
         lost = [cell for cell in self.grid.cells if not self.grid.finished(cell)]
-        return [f"{cell.name} failed: {self.grid.failed(cell) or 'its worker died'}" for cell in lost]
+        why = {cell.name: self.grid.failed(cell) for cell in lost}
+        return [f"{name} failed: {reason}" if reason else f"{name} is not finished." for name, reason in why.items()]
 
 
 def unpaired(methods: list[str]) -> list[str]:
