@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
 
-from ..core.describe import Description, count_flops
+from ..core.describe import Description, count_flops, counted
 from ..core.describe import parameters as count_parameters
 from ..core.ensemble import Ensemble
 from ..core.modes import evaluating
@@ -114,19 +113,6 @@ def training_flops(ensemble: Ensemble, base: nn.Module, x: Tensor, y: Tensor) ->
 
     with torch.enable_grad(), torch.random.fork_rng(devices=[]):
         return ratio(counted(step), counted(base_step))
-
-
-def counted(run: Callable[[], Any]) -> int | None:
-    fused = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # the counter does not know the fused transformer kernels
-    try:
-        with FlopCounterMode(display=False) as counter:
-            run()
-        return counter.get_total_flops()
-    except (RuntimeError, NotImplementedError, TypeError):
-        return None
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fused)
 
 
 def ratio(value: int | None, base: int | None) -> float | None:

@@ -1,6 +1,7 @@
 """What an ensemble is, in numbers and in words."""
 
 import textwrap
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -122,13 +123,18 @@ def parameters(module: nn.Module) -> int:
 
 @torch.no_grad()
 def count_flops(module: nn.Module, batch: Any) -> int | None:
-    """By torch's own counter, on the meta device, where nothing is computed; None if the network cannot be run there."""
+    """On the meta device, where nothing is computed; None if the network cannot be run there."""
+    hollow = skeleton(module).eval()
+    return counted(lambda: trees.call(hollow, trees.apply(lambda leaf: leaf.to("meta"), batch)))
+
+
+def counted(run: Callable[[], Any]) -> int | None:
+    """The FLOPs of a call by torch's own counter; None where the call, or the counting of it, is not possible."""
     fused = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # the counter does not know the fused transformer kernels
-    hollow = skeleton(module).eval()
     try:
         with FlopCounterMode(display=False) as counter:
-            trees.call(hollow, trees.apply(lambda leaf: leaf.to("meta"), batch))
+            run()
         return counter.get_total_flops()
     except (RuntimeError, NotImplementedError, TypeError, ValueError):
         return None

@@ -148,13 +148,7 @@ def _classifier(rng: np.random.Generator, name: str, members: int, latency: floa
     draws = name.startswith(("mc", "var"))
     doubts = ("confidence", "entropy", *(("mutual-information",) if members > 1 else ()))
     return {
-        **{
-            "name": name,
-            "spec": name.upper(),
-            "about": f"An invented description of {name}.",
-            "members": members,
-            "epochs": 30,
-        },
+        **_about(name, members),
         "scores": {
             "accuracy": number(rng, accuracy, 0.004),
             "nll": number(rng, 0.18 - 0.04 * skill, 0.006),
@@ -204,18 +198,17 @@ def _classifier(rng: np.random.Generator, name: str, members: int, latency: floa
     }
 
 
+def _about(name: str, members: int) -> dict[str, Any]:
+    about = f"An invented description of {name}."
+    return {"name": name, "spec": name.upper(), "about": about, "members": members, "epochs": 30}
+
+
 def _regressor(rng: np.random.Generator, name: str, members: int, latency: float) -> dict[str, Any]:
     gain, share, skill = _gains(rng, name, latency)
     rmse = 3.2 - 0.3 * skill
     nothing = dict.fromkeys(("tempered", "reliability", "risk_coverage", "shift", "attack"))
     return {
-        **{
-            "name": name,
-            "spec": name.upper(),
-            "about": f"An invented description of {name}.",
-            "members": members,
-            "epochs": 30,
-        },
+        **_about(name, members),
         "scores": {
             **{
                 "rmse": number(rng, rmse, 0.05),

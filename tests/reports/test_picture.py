@@ -31,6 +31,7 @@ def test_a_dollar_in_a_name_is_no_formula(tmp_path):
     results = sample.classification(2)
     results["title"] = results["methods"][0]["name"] = "$\\nonsense{$"
     picture(results, tmp_path / "picture.svg")
+    assert results["title"] in (tmp_path / "picture.svg").read_text(encoding="utf-8")
 
 
 def test_the_style_of_the_user_is_left_alone(tmp_path):
