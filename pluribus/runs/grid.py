@@ -8,8 +8,10 @@ import contextlib
 import csv
 import importlib.util
 import io
+import os
 import socket
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -196,8 +198,12 @@ def state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
     return about | ({"state": "started"} if run.path.is_dir() else {})
 
 
-def one(options: dict[str, Any], path: str, threads: int, judging: dict[str, Any] | None = None) -> str:
-    """What a worker does: one run, from wherever it is, and its judgement. An error of the run is written down, not thrown."""
+def one(
+    options: dict[str, Any], path: str, threads: int, judging: dict[str, Any] | None = None, owner: int | None = None
+) -> str:
+    """What a worker does: one run, from wherever it is, and its judgement. An error of the run is written down, not thrown.
+
+    A worker on this machine ends with the process that owns it, however that ended; what was saved is taken up again."""
     import torch
 
     import pluribus  # noqa: F401  the methods
@@ -206,6 +212,8 @@ def one(options: dict[str, Any], path: str, threads: int, judging: dict[str, Any
     from .evaluate import judge
     from .train import train
 
+    if owner not in (None, os.getpid()):
+        threading.Thread(target=ends_with, args=(owner,), daemon=True).start()
     folder, before = Path(path), torch.get_num_threads()
     try:
         with ALONE:
@@ -223,14 +231,23 @@ def one(options: dict[str, Any], path: str, threads: int, judging: dict[str, Any
     return path
 
 
+def ends_with(owner: int | None) -> None:
+    while os.getppid() == owner:
+        time.sleep(0.5)
+    os._exit(1)
+
+
 def everywhere(cells: list[Cell], path: Path, workers: str, judging: Judging | None = None) -> None:
     """All cells through joblib, on the backend that `workers` names."""
     import joblib
 
     told = None if judging is None else judging.model_dump(mode="json")
+    owner = os.getpid() if workers.isdecimal() else None
     try:
         with placed(workers) as (backend, count, threads):
-            jobs = [joblib.delayed(one)(cell.options, str((path / cell.name).resolve()), threads, told) for cell in cells]
+            jobs = [
+                joblib.delayed(one)(cell.options, str((path / cell.name).resolve()), threads, told, owner) for cell in cells
+            ]
             with joblib.parallel_config(backend=backend, n_jobs=count):
                 joblib.Parallel(batch_size=1, pre_dispatch="all")(jobs)
     except Exception as error:

@@ -64,8 +64,26 @@ def test_a_local_worker_that_dies_does_not_lose_the_table(tmp_path):
     assert [state["state"] for state in states] == ["done"] * 4
 
 
-def children() -> list[int]:
-    return [int(pid) for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_process_that_owns_them(tmp_path, number):
+    grid = Grid.planned(tmp_path / "grid", SMALL | {"epochs": 5000}, ["single"], [0, 1])
+    script = f"from pathlib import Path; from pluribus.runs.grid import Grid; Grid.opened(Path({str(grid.path)!r})).run('2')"
+    owner = subprocess.Popen([sys.executable, "-c", script])
+    while len(list(grid.path.glob("*/checkpoints/step-*"))) < 2:
+        assert owner.poll() is None
+        time.sleep(0.01)
+    workers = children(owner.pid)
+    assert sum("LokyProcess" in command(pid) for pid in workers) == 2
+    owner.send_signal(number)
+    owner.wait()
+    patience = time.monotonic() + 60
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < patience
+        time.sleep(0.05)
+
+
+def children(pid: int | str = "self") -> list[int]:
+    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
 
 
 def command(pid: int) -> str:
