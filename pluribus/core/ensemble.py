@@ -280,6 +280,11 @@ class Ensemble(nn.Module):
         """A scalar that does not depend on data: the KL of variational layers, else 0."""
         return torch.zeros((), device=next(self.parameters()).device)
 
+    @property
+    def unclippable(self) -> str:
+        """Why the norm of its gradient must not be clipped, if it must not."""
+        return ""
+
     def param_groups(self) -> list[dict[str, Any]]:
         """Groups for the optimiser: what it may decay, and what it must not (factors, coefficients, rates)."""
         spared = {

@@ -13,18 +13,27 @@ Folding (eq. 11): w̃ = Σ_i α_i w_i with α_i ∝ 1/Var(w_i), one variance a c
 The paper calls the plain mean unfair; but it *is* the trained function, and inverse variance only comes near it. So the mean
 is the default here.
 
+`lean=True` uses this: it stores w̄ and, for each layer, one number and a seed. Where every copy gets the same gradient and
+the update is linear in the copy, w_i = w̄ + c·δ_i with δ_i as drawn, and c follows the optimiser's own recursion with no
+gradient at all. That is so under SGD with (coupled) decay, and under adaptive optimisers with none or a decoupled one (AdamW):
+there lean is exactly the trajectory of m copies. Adam with coupled decay divides each copy's decay by that copy's statistics,
+and the norm of a gradient (LARS, clipping) counts copies: these are refused.
+
 Mohamed et al., "Inner Ensemble Networks: Average Ensemble as an Effective Regularizer", 2020.
 """
 
+import functools
 from dataclasses import dataclass
-from typing import ClassVar, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
+from torch.optim import optimizer as optimizers
 
 from ..core.affine import AFFINE, Affine, convolutions_first, parts
 from ..core.ensemble import Ensemble
-from ..core.fresh import centred, draws
+from ..core.errors import Unsupported
+from ..core.fresh import centred, scale
 from ..core.members import Converted, Members
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject
@@ -39,6 +48,8 @@ class Inner(Spec):
 
     `init="keep"` draws the copies about the network's own weights, so that their mean is those weights and each copy has
     the variance of eq. 10 relative to them; `init="paper"` draws them anew by eq. 10 for the given `nonlinearity`.
+
+    `lean=True` stores one weight a layer instead of `copies`, and trains it exactly as their mean.
     """
 
     name: ClassVar[str] = "inner"
@@ -48,6 +59,7 @@ class Inner(Spec):
     init: Literal["keep", "paper"] = "keep"
     fold: Literal["mean", "inverse-variance"] = "mean"
     nonlinearity: Literal["linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"] = "relu"
+    lean: bool = False
     include: Patterns = None
     exclude: Patterns = None
 
@@ -56,13 +68,15 @@ class Inner(Spec):
         require_choice("init", self.init, ("keep", "paper"))
         require_choice("fold", self.fold, ("mean", "inverse-variance"))
         require_choice("nonlinearity", self.nonlinearity, ("linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"))
+        require_choice("lean", self.lean, (False, True))
 
     def kept(self) -> Keeps:
         return "other layers" if self.init == "paper" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:
         layers = subject.select(AFFINE, self.include, self.exclude, convolutions_first)
-        return InnerEnsemble(subject, self, Members(1), {name: Averaged(layer, self) for name, layer in layers.items()})
+        kind = Lean if self.lean else Averaged
+        return InnerEnsemble(subject, self, Members(1), {name: kind(layer, self) for name, layer in layers.items()})
 
 
 class InnerEnsemble(Ensemble):
@@ -72,6 +86,13 @@ class InnerEnsemble(Ensemble):
             return self.member(0)
         return self.plain(lambda layer: cast(Averaged, layer).inverse_variance())
 
+    @property
+    def unclippable(self) -> str:
+        assert isinstance(self.spec, Inner)
+        return (
+            "Inner(lean=True) has one weight for all copies, and the norm of theirs would count each" if self.spec.lean else ""
+        )
+
 
 class Averaged(Converted):
     """m copies of a layer, run as their mean. `weights` `[m, …]`, `biases` `[m, C]` or None."""
@@ -80,34 +101,152 @@ class Averaged(Converted):
         super().__init__()
         self.affine = Affine(layer)
         weight, bias = parts(layer)
+        spread, anew = spread_of(layer, spec), spec.init == "paper"
         with torch.no_grad():
-            if spec.init == "paper":
-                gain = nn.init.calculate_gain(spec.nonlinearity)
-                std = gain * (spec.copies / self.affine.fan_in) ** 0.5
-                weights = torch.randn(spec.copies, *weight.shape, dtype=weight.dtype, device=weight.device) * std
-            else:
-                weights = weight + centred(draws(weight, spec.copies)) * spec.copies**0.5
-            self.weights = nn.Parameter(weights, weight.requires_grad or spec.init == "paper")
-            if bias is None:
-                self.biases = None
-            else:
-                # Each copy has its bias, drawn as PyTorch does.
-                drawn = bias.new_empty(spec.copies, *bias.shape).uniform_(-1, 1) / weight[0].numel() ** 0.5
-                biases = drawn if spec.init == "paper" else bias + centred(drawn)
-                self.biases = nn.Parameter(biases, bias.requires_grad or spec.init == "paper")
+            mean, deviations = begun(weight, weight.new_empty(spec.copies, *weight.shape).normal_(), spread, anew)
+            self.weights = nn.Parameter(mean + deviations, weight.requires_grad or anew)
+            self.biases = None
+            if bias is not None:
+                noise = bias.new_empty(spec.copies, *bias.shape).uniform_(-1, 1)
+                mean, deviations = begun(bias, noise, bias_spread_of(layer), anew)
+                self.biases = nn.Parameter(mean + deviations, bias.requires_grad or anew)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.affine(x, self.weights.mean(0), None if self.biases is None else self.biases.mean(0))
+        return self.affine(x, *self.mean())
+
+    def mean(self) -> tuple[Tensor, Tensor | None]:
+        return self.weights.mean(0), None if self.biases is None else self.biases.mean(0)
+
+    def copies(self) -> tuple[Tensor, Tensor | None]:
+        """Weights `[m, …]` and biases `[m, C]`."""
+        return self.weights, self.biases
 
     def plain(self, index: int) -> nn.Module:
-        return self.affine.plain(self.weights.mean(0), None if self.biases is None else self.biases.mean(0))
+        return self.affine.plain(*self.mean())
 
     def inverse_variance(self) -> nn.Module:
         """Eq. 11."""
-        if self.weights[0].numel() == 1:
+        weights, biases = self.copies()
+        if weights[0].numel() == 1:
             return self.plain(0)  # one number has no variance
-        variance = self.weights.detach().double().flatten(1).var(1)
-        share = torch.softmax(-variance.log(), 0).to(self.weights.dtype)
+        variance = weights.detach().double().flatten(1).var(1)
+        share = torch.softmax(-variance.log(), 0).to(weights.dtype)
         return self.affine.plain(
-            torch.tensordot(share, self.weights, 1), None if self.biases is None else torch.tensordot(share, self.biases, 1)
+            torch.tensordot(share, weights, 1), None if biases is None else torch.tensordot(share, biases, 1)
         )
+
+
+def begun(tensor: Tensor, noise: Tensor, spread: float, anew: bool) -> tuple[Tensor, Tensor]:
+    """Where copies begin, given noise `[m, …]`: their mean, and their deviations from it, which add up to nothing."""
+    return noise.mean(0) * spread if anew else tensor.detach(), centred(noise) * spread
+
+
+def spread_of(layer: nn.Module, spec: Inner) -> float:
+    """The standard deviation of copies: eq. 10, or as far about the weights as that is from zero."""
+    own = scale(parts(layer)[0])
+    if spec.init == "paper":
+        own = nn.init.calculate_gain(spec.nonlinearity) / Affine(layer).fan_in ** 0.5
+    return own * spec.copies**0.5
+
+
+def bias_spread_of(layer: nn.Module) -> float:
+    """Each copy has its bias, drawn as PyTorch does."""
+    return parts(layer)[0][0].numel() ** -0.5
+
+
+class Lean(Averaged):
+    """m copies of which only the mean is stored: copy i is `average` + `spread` · δ_i, and δ_i is drawn again from `seed`.
+
+    `spread` is a parameter that gets a gradient of zero: so the optimiser does to it what it does to each copy's deviation. It
+    has as many axes as the weight, because by these some training scripts choose what to decay.
+    """
+
+    def __init__(self, layer: nn.Module, spec: Inner) -> None:
+        Converted.__init__(self)
+        self.affine, self.count = Affine(layer), spec.copies
+        weight, bias = parts(layer)
+        spread, anew = spread_of(layer, spec), spec.init == "paper"
+        self.seed: Tensor
+        self.register_buffer("seed", torch.randint(2**62, ()))
+        with torch.no_grad():
+            noise, bias_noise = self.noise(weight, bias)
+            trains = weight.requires_grad or anew
+            self.average = Mean(begun(weight, noise, spread, anew)[0].clone(), trains)
+            self.spread = nn.Parameter(weight.new_full((1,) * weight.dim(), spread), trains)
+            self.bias_average = self.bias_spread = None
+            if bias is not None:
+                assert bias_noise is not None
+                spread, trains = bias_spread_of(layer), bias.requires_grad or anew
+                self.bias_average = Mean(begun(bias, bias_noise, spread, anew)[0].clone(), trains)
+                self.bias_spread = nn.Parameter(bias.new_full((1,), spread), trains)
+        refuse_what_is_not_exact()
+
+    def noise(self, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """`[m, …]` for the weight and `[m, C]` for the bias, the same whenever it is asked for."""
+        generator = torch.Generator().manual_seed(int(self.seed))
+        own = torch.randn(self.count, *weight.shape, generator=generator).to(weight)
+        return own, None if bias is None else (2 * torch.rand(self.count, *bias.shape, generator=generator) - 1).to(bias)
+
+    def mean(self) -> tuple[Tensor, Tensor | None]:
+        if not torch.is_grad_enabled():
+            return self.average, self.bias_average
+        weight = Share.apply(self.average, self.spread, self.count)
+        return weight, None if self.bias_average is None else Share.apply(self.bias_average, self.bias_spread, self.count)
+
+    def copies(self) -> tuple[Tensor, Tensor | None]:
+        noise, bias_noise = self.noise(self.average, self.bias_average)
+        weights = self.average + self.spread * centred(noise)
+        if self.bias_average is None or self.bias_spread is None or bias_noise is None:
+            return weights, None
+        return weights, self.bias_average + self.bias_spread * centred(bias_noise)
+
+    def plain(self, index: int) -> nn.Module:
+        return self.affine.plain(self.average, self.bias_average)
+
+
+class Mean(nn.Parameter):
+    """The mean of copies that are not stored: only some optimisers may have it."""
+
+
+class Share(torch.autograd.Function):
+    """The mean as it is. Going back, each of m copies gets 1/m of the gradient, and their spread one of zero."""
+
+    @staticmethod
+    def forward(ctx: Any, average: Tensor, spread: Tensor, copies: int) -> Tensor:
+        ctx.copies, ctx.like = copies, spread
+        return average.view_as(average)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        return gradients[0] / ctx.copies, torch.zeros_like(ctx.like), None
+
+
+ADAPTIVE = (
+    *(torch.optim.Adam, torch.optim.AdamW, torch.optim.NAdam, torch.optim.RAdam, torch.optim.Adamax),
+    *(torch.optim.Adagrad, torch.optim.Adadelta, torch.optim.RMSprop, torch.optim.Rprop),
+)
+"""What they do to a number depends on its own gradients alone, decay apart."""
+
+
+@functools.cache
+def refuse_what_is_not_exact() -> None:
+    """From now on look at every optimiser before its step: there is no other place that all training loops pass."""
+    optimizers.register_optimizer_step_pre_hook(lambda optimizer, *_: check_exact(optimizer))
+
+
+def check_exact(optimizer: torch.optim.Optimizer) -> None:
+    for group in optimizer.param_groups:
+        if isinstance(optimizer, torch.optim.SGD) or not any(isinstance(parameter, Mean) for parameter in group["params"]):
+            continue
+        name = type(optimizer).__name__
+        if not isinstance(optimizer, ADAPTIVE):
+            raise Unsupported(
+                f"Inner(lean=True) cannot be trained by {name}, which is not known to treat m copies as it treats their mean: "
+                "use SGD or AdamW, or lean=False"
+            )
+        decoupled = isinstance(optimizer, torch.optim.AdamW) or group.get("decoupled_weight_decay", False)
+        if group.get("weight_decay", 0) and not decoupled:
+            raise Unsupported(
+                f"Inner(lean=True) cannot be trained by {name} with weight_decay={group['weight_decay']}: it adds the decay of "
+                "each copy to the gradient before it scales it, so that copies go different ways. Use SGD, AdamW or lean=False"
+            )

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from ..core.ensemble import Criterion, Ensemble
-from ..core.errors import FileError
+from ..core.errors import FileError, Unsupported
 from ..core.modes import learning
 from ..core.spec import Spec
 from ..data.batches import Batches, Given, Stored
@@ -86,6 +86,8 @@ def fit(
             make(place)
         hooks.append(Checkpoints(place, settings, interrupts))
 
+    if settings.clip is not None and ensemble.unclippable:
+        raise Unsupported(f"clip cannot be used here: {ensemble.unclippable}")
     prepare(lesson, batches)
     if settings.compile:
         ensemble.compile()

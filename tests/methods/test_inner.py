@@ -7,7 +7,8 @@ from torch import nn
 import pluribus
 from pluribus import Inner
 from pluribus.core.affine import AFFINE
-from pluribus.methods.inner import Averaged
+from pluribus.core.errors import Unsupported
+from pluribus.methods.inner import Averaged, Lean
 
 LAYERS = {
     "linear": (lambda: nn.Linear(6, 4), (5, 6)),
@@ -136,3 +137,114 @@ def test_wrong_options_are_refused(options, said):
 
 def test_every_affine_type_is_covered_here():
     assert {type(make()) for make, _ in LAYERS.values()} == set(AFFINE)
+
+
+OPTIMISERS = {
+    "SGD": lambda groups: torch.optim.SGD(groups, lr=0.2, weight_decay=1e-2),
+    "Nesterov": lambda groups: torch.optim.SGD(groups, lr=0.1, momentum=0.9, nesterov=True, weight_decay=1e-2),
+    "dampened": lambda groups: torch.optim.SGD(groups, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=1e-2),
+    "AdamW": lambda groups: torch.optim.AdamW(groups, lr=0.01, weight_decay=0.3),
+    "Adam": lambda groups: torch.optim.Adam(groups, lr=0.01, amsgrad=True),
+    "RMSprop": lambda groups: torch.optim.RMSprop(groups, lr=0.003, momentum=0.5),
+}
+
+
+@pytest.mark.parametrize("optimiser", OPTIMISERS)
+@pytest.mark.parametrize("init", ["keep", "paper"])
+def test_lean_is_the_trajectory_of_all_copies(optimiser, init):
+    """One network stores m copies, one their mean. After 60 steps with a schedule every copy can be drawn again."""
+    base = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(64, 3)).double()
+    lean = pluribus.ensemble(base, Inner(copies=4, include="*", init=init, lean=True, fold="inverse-variance"))
+    full = pluribus.ensemble(base, Inner(copies=4, include="*", init=init, fold="inverse-variance"))
+    pairs = [(a, b) for a, b in zip(lean.modules(), full.modules(), strict=True) if isinstance(a, Lean)]
+    assert len(pairs) == 2
+    for sparing, storing in pairs:
+        with torch.no_grad():
+            weights, biases = sparing.copies()
+            storing.weights.copy_(weights)
+            storing.biases.copy_(biases)
+    before = [sparing.copies() for sparing, _ in pairs]
+    x, y = torch.randn(16, 2, 6, 6, dtype=torch.double), torch.randint(0, 3, (16,))
+    torch.testing.assert_close(lean(x), full(x), rtol=0, atol=1e-12)
+    makers = [(ensemble, OPTIMISERS[optimiser](ensemble.param_groups())) for ensemble in (lean, full)]
+    for step in range(60):
+        for ensemble, optimizer in makers:
+            for group in optimizer.param_groups:
+                group["lr"] *= 0.9 if step % 10 == 9 else 1
+            optimizer.zero_grad()
+            ensemble.loss(x, y).backward()
+            optimizer.step()
+    for (sparing, storing), (start, _) in zip(pairs, before, strict=True):
+        weights, biases = sparing.copies()
+        torch.testing.assert_close(weights, storing.weights, rtol=0, atol=1e-9)
+        torch.testing.assert_close(biases, storing.biases, rtol=0, atol=1e-9)
+        assert (weights - start).abs().max() > 1e-2, "something was learnt"
+    torch.testing.assert_close(lean.fold()(x), full.fold()(x), rtol=0, atol=1e-9)
+
+
+def test_lean_copies_begin_as_far_apart_as_stored_ones():
+    layer = nn.Conv2d(16, 400, 5)
+    for init in ("keep", "paper"):
+        lean, full = (pluribus.ensemble(layer, Inner(copies=4, init=init, lean=lean)).net for lean in (True, False))
+        for ours, theirs in zip(lean.copies(), full.copies(), strict=True):
+            assert ours.shape == theirs.shape
+            assert ours.std().item() == pytest.approx(theirs.std().item(), rel=0.05)
+            assert (ours - ours.mean(0)).std().item() == pytest.approx((theirs - theirs.mean(0)).std().item(), rel=0.05)
+
+
+def test_lean_stores_one_weight_and_one_number_a_layer_whatever_m_is():
+    net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.Conv2d(16, 16, 3))
+    counted = [pluribus.ensemble(net, Inner(copies=m, lean=True)).describe().parameters for m in (2, 64)]
+    assert counted == [counted[0]] * 2
+    assert counted[0] == sum(p.numel() for p in net.parameters()) + 4
+
+
+def test_lean_survives_saving_with_its_copies(tmp_path):
+    net = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    lean = pluribus.ensemble(net, Inner(copies=3, lean=True))
+    pluribus.save(lean, tmp_path / "lean")
+    again = pluribus.load(tmp_path / "lean", nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)))
+    for ours, theirs in zip(lean.net, again.net, strict=True):
+        torch.testing.assert_close(ours.copies(), theirs.copies(), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda groups: torch.optim.Adam(groups, weight_decay=1e-2), "cannot be trained by Adam with weight_decay=0.01"),
+        (lambda groups: torch.optim.RMSprop(groups, weight_decay=1e-2), "cannot be trained by RMSprop with"),
+        (lambda groups: torch.optim.Adafactor(groups), "cannot be trained by Adafactor, which is not known"),
+    ],
+)
+def test_lean_refuses_optimisers_that_take_copies_different_ways(make, said):
+    net, x, y = nn.Linear(3, 2), torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+    for lean in (True, False):
+        ensemble = pluribus.ensemble(net, Inner(lean=lean))
+        optimizer = make(ensemble.param_groups())
+        ensemble.loss(x, y).backward()
+        if lean:
+            with pytest.raises(Unsupported, match=said):
+                optimizer.step()
+        else:
+            optimizer.step()
+
+
+def test_coupled_decay_in_adam_really_takes_copies_different_ways():
+    """Why it is refused: the mean of stored copies leaves the trajectory that one weight with their gradient has."""
+    inner = pluribus.ensemble(nn.Linear(6, 4, bias=False).double(), Inner(copies=3))
+    mean = nn.Parameter(inner.net.weights.detach().mean(0))
+    optimizer = torch.optim.Adam([*inner.parameters(), mean], lr=0.05, weight_decay=0.1)
+    x, y = torch.randn(16, 6, dtype=torch.double), torch.randint(0, 4, (16,))
+    for _ in range(20):
+        optimizer.zero_grad()
+        inner.loss(x, y).backward()
+        (nn.functional.cross_entropy(x @ mean.T, y) / 3).backward()
+        optimizer.step()
+    assert (inner.net.weights.mean(0) - mean).abs().max() > 1e-3
+
+
+def test_lean_refuses_to_clip_by_a_norm_that_counts_copies():
+    lean = pluribus.ensemble(nn.Linear(3, 2), Inner(lean=True))
+    rows = torch.utils.data.TensorDataset(torch.randn(8, 3), torch.randint(0, 2, (8,)))
+    with pytest.raises(Unsupported, match="clip cannot be used here"):
+        pluribus.fit(lean, rows, epochs=1, clip=1.0, progress=False)
