@@ -102,7 +102,7 @@ class Affine:
     def each(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """One set of weights a member: x `[1 or M, B, …]`, weight `[M, …]`, bias `[M, C]` → `[M, B, …]`.
 
-        A batch that the members share is one wide layer.
+        Of a batch that the members share, linear layers are one wide layer.
         """
         count = weight.shape[0]
         shared = x.shape[0] == 1
@@ -110,12 +110,14 @@ class Affine:
             flat = x.flatten(1, -2)
             y = flat @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), flat, weight.mT)
             return y.unflatten(1, x.shape[1:-1])
-        if shared and self.groups == 1 and self.transposed is None:
+        if self.linear:
             wide = self(x[0], weight.flatten(0, 1), None if bias is None else bias.flatten())
-            axis = wide.dim() - 1 if self.linear else 1
-            return wide.unflatten(axis, (count, -1)).movedim(axis, 0)
-        each = [self(x[0 if shared else m], weight[m], None if bias is None else bias[m]) for m in range(count)]
-        return torch.stack(each)
+            return wide.unflatten(-1, (count, -1)).movedim(-2, 0)
+        rows = [x[0]] * count if shared else x.unbind()  # not x[m]: each would go back as a tensor of zeros of x's size
+        biases = [None] * count if bias is None else bias.unbind()
+        each = [self(*own) for own in zip(rows, weight.unbind(), biases, strict=True)]
+        # Joined along the batch, which keeps channels last where they are.
+        return each[0].unsqueeze(0) if count == 1 else torch.cat(each).unflatten(0, (count, -1))
 
     def deviation(self, x: Tensor, variance: Tensor) -> Tensor:
         """The standard deviation of the response to each row of x, of weights with this variance: √(Σ x² variance).

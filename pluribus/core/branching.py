@@ -43,6 +43,14 @@ class Branch(NamedTuple):
         }[self.kind]
 
 
+class Extent(NamedTuple):
+    """What a row takes: elements of its largest tensor before members part and after, and whether weights are used before."""
+
+    shared: int = 1
+    branched: int = 1
+    trunk: bool = True
+
+
 class Expand:
     """A forward pre-hook that branches a shared batch. `flags` say which of the arguments' tensors carry the batch."""
 
@@ -70,6 +78,7 @@ def find(ensemble: "Ensemble", batch: Any) -> Branch:
                 ensemble.alone(two, 0)
             ensemble.check_order(calls.order)
             if not layers:
+                ensemble.extent = Extent(shared=max(calls.widths) // 2)
                 return Branch("none")
             branches = list(candidates(calls.order, layers))
             with Calls(ensemble.net) as more:
@@ -94,12 +103,24 @@ def find(ensemble: "Ensemble", batch: Any) -> Branch:
             for branch in branches:
                 place(ensemble, branch, carried.get(branch.name, []))
                 if same(ensemble, two, reference, heard):
+                    ensemble.extent = extent(ensemble.net, branch, calls)
                     return branch
         finally:
             state.probe, state.count = None, before
     loop = Branch("loop")
     place(ensemble, loop)
     return loop
+
+
+def extent(net: nn.Module, branch: Branch, calls: "Calls") -> Extent:
+    """What two rows took, for one."""
+    at = calls.order.index(branch.name) if branch.kind != "input" else 0
+    after = at + (branch.kind == "layer")  # what enters a layer in which members part is still shared
+    shared, branched = (max(widths, default=2) // 2 for widths in (calls.widths[:after], calls.widths[after:]))
+    modules = dict(net.named_modules())
+    before = [modules[name] for name in calls.order[:at]]
+    leaves = [module for module in before if isinstance(module, nn.MultiheadAttention) or not any(module.children())]
+    return Extent(shared, branched, any(True for module in leaves for _ in module.parameters()))
 
 
 def carriers(two: "Calls", three: "Calls") -> dict[str, list[bool]]:
@@ -184,6 +205,7 @@ class Calls:
         self.net = net
         self.order: list[str] = []  # the network itself is ""
         self.sizes: dict[str, list[int]] = {}
+        self.widths: list[int] = []  # of the largest tensor that each was given, in numbers
         self._hooks: list[Any] = []
 
     def __enter__(self) -> "Calls":
@@ -198,7 +220,9 @@ class Calls:
     def _listener(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
         def listen(module: nn.Module, args: Any, kwargs: Any) -> None:
             self.order.append(name)
-            sizes = [leaf.shape[0] if leaf.dim() else 0 for leaf in trees.leaves((args, kwargs))]
+            given = list(trees.leaves((args, kwargs)))
+            sizes = [leaf.shape[0] if leaf.dim() else 0 for leaf in given]
+            self.widths.append(max((leaf.numel() for leaf in given), default=0))
             self.sizes.setdefault(name, sizes)
 
         return listen

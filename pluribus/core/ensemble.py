@@ -13,12 +13,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from . import branching, trees
+from . import branching, pace, trees
 from .affine import skeleton
-from .branching import Branch
+from .branching import Branch, Extent
 from .describe import Change, Description, describe
 from .errors import ConversionError, PluribusError, Unsupported
-from .members import Converted, MemberLayer, Members, RowsChanged
+from .members import Converted, MemberLayer, Members, Recomputed, RowsChanged
 from .modes import evaluating
 from .plain import Stack, meant
 from .predictive import Predictive
@@ -68,6 +68,7 @@ class Ensemble(nn.Module):
         self.output = subject.output
         self._samples: int = getattr(spec, "samples", 1)
         self.branch: Branch | None = None
+        self.extent = Extent()
         self.example: Any = None
         if net is None:
             net = copied(subject.net, {id(subject.modules[name]): layer for name, layer in replaced.items()})
@@ -121,6 +122,9 @@ class Ensemble(nn.Module):
         run = self.dealt if isinstance(x, Views) else self.together
         try:
             return run(x)
+        except Recomputed:
+            self.extent = self.extent._replace(trunk=True)  # never one after the other again
+            return run(x)
         except RuntimeError as error:
             # Perhaps this batch takes another way through the network than the one that showed where members part.
             before = self.branch
@@ -138,7 +142,7 @@ class Ensemble(nn.Module):
         """All members on the same rows: `[B, …]` → `[M, B, C]`."""
         state, entering = self.state, x
         assert self.branch is not None
-        if self.branch.kind == "loop":
+        if pace.apart(self, x):
             return torch.stack([self.alone(x, index) for index in range(state.count)])
         if self.branch.kind == "input":
             entering = trees.apply(lambda leaf: trees.repeated(leaf, state.count), x)
@@ -149,7 +153,7 @@ class Ensemble(nn.Module):
         """All members, each with rows of its own: `[M, B, …]` → `[M, B, C]`."""
         state = self.state
         assert self.branch is not None
-        if self.branch.kind == "loop":
+        if pace.apart(self, views.of(0)):
             return torch.stack([self.alone(views.of(index), index) for index in range(state.count)])
         # Nothing resets this after the pass: gradient checkpointing runs parts of it again in the backward pass.
         state.rows, state.only, state.dealt = trees.rows(views.of(0)), None, True
@@ -220,7 +224,7 @@ class Ensemble(nn.Module):
     def at_once(self) -> int:
         """How many rows to answer at once in evaluation, so that memory does not grow with M."""
         with evaluating(self):
-            return max(1, 4096 // self.members)
+            return pace.at_once(self)
 
     # --- training -------------------------------------------------------------------------------------------------
 
@@ -254,11 +258,14 @@ class Ensemble(nn.Module):
         temper: float = 1.0,
     ) -> Tensor:
         """The loss of outputs `[M, B, C]` against targets `[M, B, …]`."""
-        criterion = criterion or self.criterion
-        losses = [criterion(output, target) for output, target in zip(outputs, targets, strict=True)]
-        total = torch.stack(losses).sum()
-        if self.reduction == "mean":
-            total = total / len(losses)
+        if criterion is None and targets.stride(0) == 0:  # the same for all members: then their mean is the mean over all rows
+            total = self.criterion(outputs.flatten(0, 1), targets.flatten(0, 1))
+            total = total if self.reduction == "mean" else total * len(outputs)
+        else:
+            criterion = criterion or self.criterion
+            losses = [criterion(output, target) for output, target in zip(outputs, targets, strict=True)]
+            total = torch.stack(losses).sum()
+            total = total / len(losses) if self.reduction == "mean" else total
         if not self.penalised:
             return total
         if examples is None or examples < 1:

@@ -7,6 +7,7 @@ rows of member 0, then all of member 1. Layers that do not differ between member
 One `Members` object is shared by an ensemble and its layers. It is set before a forward pass and constant during it.
 """
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import trees
+from . import noise, trees
 from .affine import skeleton
 from .errors import Unsupported
 
@@ -25,6 +26,7 @@ class Members:
     def __init__(self, count: int) -> None:
         self.count = count  # M
         self.only: int | None = None  # run this member alone, on a plain batch
+        self.chosen = False  # members run one after the other because that is faster, not because they must
         self.dealt = False  # the batch enters the network branched: each member has rows of its own
         self.rows = 0  # B
         self.probe: Probe | None = None
@@ -48,12 +50,16 @@ class Probe:
     def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], only: int | None) -> Tensor:
         generator = torch.Generator().manual_seed(self.draws)
         self.draws += 1
-        noise = sample((self.count, *shape), generator=generator)
-        return noise if only is None else noise[only : only + 1]
+        drawn = sample((self.count, *shape), generator=generator)
+        return drawn if only is None else drawn[only : only + 1]
 
 
 class RowsChanged(RuntimeError):
     """A member layer got another number of rows than where members part was found out: it has to be found out again."""
+
+
+class Recomputed(RuntimeError):
+    """Members were to run one after the other, and what they do will be computed again in the backward pass."""
 
 
 class Converted(nn.Module):
@@ -116,6 +122,8 @@ class MemberLayer(Converted):
         """Rows that a network picks by their content, or time steps that it has more of now, are not rows of members."""
         members = self.members
         if members.only is not None:
+            if members.chosen and self.checkpointed:
+                raise Recomputed
             if torch._C._current_graph_task_id() != -1:
                 raise RuntimeError(
                     "members that run one after the other cannot be recomputed in the backward pass: do without gradient "
@@ -129,6 +137,13 @@ class MemberLayer(Converted):
                 )
             if x.shape[0] != expected:
                 raise RowsChanged(f"{expected} rows were expected, got {x.shape[0]}")
+
+    @property
+    def checkpointed(self) -> bool:
+        """Whether this pass may be recomputed: gradient checkpointing keeps tensors by hooks, or turns gradients off."""
+        if not self.training:
+            return False
+        return not torch.is_grad_enabled() or torch._C._autograd._top_saved_tensors_default_hooks(False) is not None
 
     @property
     def shares(self) -> bool:
@@ -151,7 +166,16 @@ class MemberLayer(Converted):
             return members.probe.draw(sample, shape, members.only).to(like.device)
         count = members.count if members.only is None else 1
         dtype = like.dtype if like.dtype == torch.double else torch.float
-        return sample((count, *shape), dtype=dtype, device=like.device)
+        flat = sample(count * math.prod(shape), dtype=dtype, device=like.device)
+        return noise.arranged(flat, (count, *shape), like)
+
+    def keep(self, rate: float, shape: Sequence[int], like: Tensor) -> tuple[Tensor, float]:
+        """A dropout mask `[M, *shape]` of zeros and ones for every member that runs, and its rate, rounded (see `noise`)."""
+        near = noise.rounded(rate)
+        if near is None or self.members.probe is not None or like.device.type != "cpu" or torch.compiler.is_compiling():
+            return self.draw(torch.rand, shape, like) >= rate, rate
+        count = self.members.count if self.members.only is None else 1
+        return noise.arranged(noise.mask(count * math.prod(shape), near), (count, *shape), like), near.rate
 
     def marked(self, y: Tensor) -> Tensor:
         """During a probe, `[M, B, …]` with every member's answer distorted in its own way, and kept for comparison.

@@ -69,8 +69,8 @@ def meant(answer: Any, output: int | str | None) -> Tensor:
     return getattr(answer, output) if isinstance(output, str) and not isinstance(answer, dict) else answer[output]
 
 
-class Heads(MemberLayer):
-    """A last layer with weights of its own for every member: `weights` `[M, …]`, `biases` `[M, C]` or None."""
+class Owned(MemberLayer):
+    """A layer with weights of its own for every member: `weights` `[M, …]`, `biases` `[M, C]` or None."""
 
     def __init__(self, layer: nn.Module, members: Members, weights: Tensor, biases: Tensor | None, trains: bool = True) -> None:
         super().__init__(members)
@@ -78,16 +78,20 @@ class Heads(MemberLayer):
         self.weights = nn.Parameter(weights, trains)
         self.biases = None if biases is None else nn.Parameter(biases, trains)
 
-    @property
-    def shares(self) -> bool:
-        # Also of a batch that was dealt: by then the network's first layer has merged it.
-        return self.branches
-
     def respond(self, x: Tensor) -> Tensor:
         return self.affine.each(x, self.pick(self.weights), None if self.biases is None else self.pick(self.biases))
 
     def plain(self, index: int) -> nn.Module:
         return self.affine.plain(self.weights[index], None if self.biases is None else self.biases[index])
+
+
+class Heads(Owned):
+    """The last layer, one for each member."""
+
+    @property
+    def shares(self) -> bool:
+        # Also of a batch that was dealt: by then the network's first layer has merged it.
+        return self.branches
 
     def folded(self) -> nn.Module:
         """All heads as one wide plain layer."""

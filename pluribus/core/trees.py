@@ -70,7 +70,7 @@ def part(batch: Any, start: int, size: int) -> Any:
 
 def repeated(leaf: Tensor, times: int) -> Tensor:
     """Every row `times` over, member-major: `[B, …]` → `[M·B, …]`."""
-    return leaf.expand(times, *leaf.shape).flatten(0, 1)
+    return torch.cat([leaf] * times)  # keeps channels last where they are; a flattened expansion would not
 
 
 def concatenated(trees: list[Any]) -> Any:

@@ -101,14 +101,66 @@ class RankOne(MemberLayer):
             self.biases = nn.Parameter(bias.detach().expand(spec.members, *bias.shape).clone(), bias.requires_grad)
 
     def respond(self, x: Tensor) -> Tensor:
-        own = x * self.affine.along(self.pick(self.r), x)
+        r, s, biases = self.pick(self.r), self.pick(self.s), None if self.biases is None else self.pick(self.biases)
+        if (
+            len(r) == 1 and self.shared.numel() <= x.numel()
+        ):  # one member alone: factors act on the weight, the smaller of the two
+            return self.affine.each(x, self.affine.scaled(self.shared, r[0], s[0]).unsqueeze(0), biases)
+        if self.affine.linear and self.shared.numel() <= x[0].numel() and fusable(x, self.shared):
+            y = Fused.apply(x.flatten(1, -2), self.shared, r, s, biases)
+            return y.unflatten(1, x.shape[1:-1])
+        own = x * self.affine.along(r, x)
         y = self.affine(own.flatten(0, 1), self.shared).unflatten(0, own.shape[:2])
-        y = y * self.affine.along(self.pick(self.s), y)
-        return self.affine.shifted(y, None if self.biases is None else self.pick(self.biases))
+        return self.affine.shifted(y * self.affine.along(s, y), biases)
 
     def plain(self, index: int) -> nn.Module:
         weight = self.affine.scaled(self.shared, self.r[index], self.s[index])
         return self.affine.plain(weight, None if self.biases is None else self.biases[index])
+
+
+def fusable(x: Tensor, weight: Tensor) -> bool:
+    """Whether `Fused` may stand for what it computes: not where others look into it, or change its precision."""
+    return x.dtype == weight.dtype and not torch.is_autocast_enabled(x.device.type) and not torch.compiler.is_compiling()
+
+
+class Fused(torch.autograd.Function):
+    """The linear layer of all members: x `[1 or M, B, I]` → `[M, B, O]`, with one product for the gradients of three.
+
+        P_m = g_mᵀ x_m,    ∂W = Σ_m s_m r_mᵀ ∘ P_m,    ∂s_m = (W ∘ P_m) r_m,    ∂r_m = (W ∘ P_m)ᵀ s_m
+
+    Only x is kept for the way back; by itself autograd would keep x ∘ r and the product before s, too, and go over each twice.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, weight: Tensor, r: Tensor, s: Tensor, biases: Tensor | None) -> Tensor:
+        y = (x * r.unsqueeze(1)) @ weight.mT
+        return y * s.unsqueeze(1) if biases is None else torch.addcmul(biases.unsqueeze(1), y, s.unsqueeze(1))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        *kept, biases = inputs
+        ctx.save_for_backward(*kept)
+        ctx.biased = biases is not None
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        (g,) = gradients
+        x, weight, r, s = ctx.saved_tensors
+        product = g.mT @ x  # [M, O, I]
+        seen = weight * product
+        into = None
+        if ctx.needs_input_grad[0]:
+            into = (g * s.unsqueeze(1)) @ weight * r.unsqueeze(1)
+            into = into.sum(0, keepdim=True) if len(x) == 1 else into
+        return (
+            into,
+            (product * s.unsqueeze(2) * r.unsqueeze(1)).sum(0),
+            (seen.mT @ s.unsqueeze(2)).squeeze(2),
+            (seen @ r.unsqueeze(2)).squeeze(2),
+            g.sum(1) if ctx.biased else None,
+        )
 
 
 def factors(like: Tensor, spec: BatchEnsemble, size: int) -> Tensor:

@@ -211,10 +211,15 @@ class Mean(nn.Parameter):
 class Share(torch.autograd.Function):
     """The mean as it is. Going back, each of m copies gets 1/m of the gradient, and their spread one of zero."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, average: Tensor, spread: Tensor, copies: int) -> Tensor:
-        ctx.copies, ctx.like = copies, spread
+    def forward(average: Tensor, spread: Tensor, copies: int) -> Tensor:
         return average.view_as(average)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
+        _, ctx.like, ctx.copies = inputs
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:

@@ -3,7 +3,8 @@
     y_k = f(x; mask_k),    P(keep) = 1 − p,    what is kept is divided by 1 − p
 
 The network's own dropout layers stay on in evaluation. A network without any gets dropout before every layer but the
-first. Draws are members: all that comes before the first dropout is computed once.
+first. Draws are members: all that comes before the first dropout is computed once. Rates are rounded to 1/256 or finer, where
+that is near (0.1 becomes 26/256), because such masks cost a fraction: `core.noise`. What is kept is scaled by the rounded rate.
 
 Gal & Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016.
 """
@@ -124,7 +125,7 @@ class Dropping(MemberLayer):
         shape = (*x.shape[1:3], *(1 for _ in x.shape[3:])) if self.whole_channels else x.shape[1:]
         if self.unbatched_pair and x.dim() == 3:
             shape = (x.shape[1], 1)
-        return masked(x, self.draw(torch.rand, shape, x) >= self.rate, self.rate, self.alpha)
+        return masked(x, *self.keep(self.rate, shape, x), self.alpha)
 
     def freeze(self) -> None:
         if self.row is not None:  # else it did not run in evaluation
@@ -142,14 +143,16 @@ class Dropping(MemberLayer):
 
 def masked(x: Tensor, kept: Tensor, rate: float, alpha: bool) -> Tensor:
     """What is kept, scaled to keep the mean."""
-    if rate == 1:
-        return x * kept.to(x.dtype)
-    if not alpha:
-        return x * kept.to(x.dtype) / (1 - rate)
-    # Alpha dropout keeps the mean 0 and the variance 1 of SELU's activations; what is dropped becomes `floor`.
-    floor = -1.7580993408473766
-    scale = ((1 - rate) * (1 + rate * floor**2)) ** -0.5
-    return scale * (torch.where(kept, x, x.new_tensor(floor)) - rate * floor)
+    if alpha and rate < 1:
+        # Alpha dropout keeps the mean 0 and the variance 1 of SELU's activations; what is dropped becomes `floor`.
+        floor = -1.7580993408473766
+        scale = ((1 - rate) * (1 + rate * floor**2)) ** -0.5
+        return scale * (torch.where(kept.bool(), x, x.new_tensor(floor)) - rate * floor)
+    factor = (kept.view(torch.uint8) if kept.dtype == torch.bool else kept).to(x.dtype)
+    scale = 1 / (1 - rate) if rate < 1 else 1.0
+    if factor.shape[1:] == x.shape[1:] and not torch.is_grad_enabled():
+        return torch.addcmul(x.new_zeros(()), factor, x, value=scale, out=factor)  # in one pass, and in place
+    return x * factor.mul_(scale)
 
 
 def check_units(kept: Tensor, x: Tensor) -> None:

@@ -4,6 +4,8 @@ from torch import nn
 
 import pluribus
 from pluribus import BatchEnsemble
+from pluribus.core import pace
+from pluribus.methods.batch_ensemble import Fused
 from tests.networks import NestedMLP, ResidualCNN, images, vectors
 
 from .test_inner import LAYERS
@@ -115,3 +117,44 @@ def test_factors_are_not_decayed():
     _, spared = ensemble.param_groups()
     names = {name for name, p in ensemble.named_parameters() if any(p is q for q in spared["params"])}
     assert names == {name for name, _ in ensemble.named_parameters() if name.endswith((".r", ".s"))}
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("shape", [(6, 5), (6, 2, 5)])
+def test_the_fused_layer_is_the_plain_one_forward_and_backward(shared, bias, shape):
+    """The same numbers and gradients as factors on activations, which autograd takes apart by itself; and second gradients."""
+    members, outputs = 3, 4
+    x = torch.randn(1 if shared else members, *shape, dtype=torch.double, requires_grad=True)
+    weight, r, s, b = (
+        torch.randn(*size, dtype=torch.double, requires_grad=True)
+        for size in ((outputs, 5), (members, 5), (members, outputs), (members, outputs))
+    )
+    given = [x, weight, r, s, *([b] if bias else [])]
+
+    def fused(x, weight, r, s, b=None):
+        return Fused.apply(x.flatten(1, -2), weight, r, s, b).unflatten(1, shape[:-1])
+
+    def plain(x, weight, r, s, b=None):
+        lift = lambda vectors: vectors.view(members, *(1,) * (len(shape) - 1), -1)  # noqa: E731
+        y = ((x * lift(r)) @ weight.mT) * lift(s)
+        return y if b is None else y + lift(b)
+
+    torch.testing.assert_close(fused(*given), plain(*given), rtol=0, atol=1e-12)
+    towards = torch.randn(members, *shape[:-1], outputs, dtype=torch.double)
+    ours, theirs = (torch.autograd.grad((layer(*given) * towards).sum(), given) for layer in (fused, plain))
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=0, atol=1e-12)
+    assert torch.autograd.gradgradcheck(fused, given)
+
+
+def test_a_member_alone_and_all_together_answer_the_same_in_every_form():
+    """Linear layers by `Fused` and convolutions by factors on activations, against each member's plain weights."""
+    net = nn.Sequential(nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 3)).double()
+    ensemble = pluribus.ensemble(net, BatchEnsemble(members=3)).eval()
+    x = torch.randn(40, 2, 6, 6, dtype=torch.double)
+    together = ensemble(x)
+    assert not pace.apart(ensemble, x)
+    for index in range(3):
+        torch.testing.assert_close(together[index], ensemble.alone(x, index), rtol=0, atol=1e-12)
+        torch.testing.assert_close(together[index], ensemble.member(index)(x), rtol=0, atol=1e-12)

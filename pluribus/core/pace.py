@@ -1,0 +1,55 @@
+"""How an ensemble goes about a batch: members together or one after the other, and how many rows at once.
+
+Together, members share calls, and all work before they part. One after the other, each has tensors that stay in the caches,
+and convolutions without copies between them; nothing is gained by sharing where members part at the first weights. Both give
+the same answers. The numbers here were found by measurement: docs/performance.md.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from . import trees
+from .members import MemberLayer
+
+if TYPE_CHECKING:
+    from .ensemble import Ensemble
+
+APART = 2**17
+"""Numbers in a member's largest tensor from which on members run one after the other."""
+AT_ONCE = 2**21
+"""Numbers in the largest tensor that an answer may take: about what caches hold, and what the allocator keeps at hand."""
+
+
+def apart(ensemble: "Ensemble", x: Any) -> bool:
+    """Whether members run one after the other on rows like these: because they must, or because it is faster.
+
+    In training they must not if they meet in a BatchNorm: it is to see the rows of all.
+    """
+    assert ensemble.branch is not None
+    state = ensemble.state
+    state.chosen = ensemble.branch.kind != "loop"
+    if not state.chosen:
+        return True
+    if not nothing_twice(ensemble) or ensemble.extent.branched * trees.rows(x) < APART:
+        return False
+    return not (ensemble.training and meet(ensemble))
+
+
+def nothing_twice(ensemble: "Ensemble") -> bool:
+    """Whether members that run one after the other repeat no work. Draws have their first layer in common."""
+    return ensemble.members > 1 and not ensemble.sampled and not ensemble.extent.trunk
+
+
+def meet(ensemble: "Ensemble") -> bool:
+    """Whether a BatchNorm that learns sees the rows of all members."""
+    own = {part for layer in ensemble.net.modules() if isinstance(layer, MemberLayer) for part in layer.modules()}
+    norms = (module for module in ensemble.net.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm))
+    return any(norm.training and norm not in own for norm in norms)
+
+
+def at_once(ensemble: "Ensemble") -> int:
+    """Rows to answer at once, so that memory does not grow with M: of an ensemble in evaluation mode."""
+    beside = 1 if nothing_twice(ensemble) else ensemble.members
+    shared, branched, _ = ensemble.extent
+    return max(1, min(4096 // beside, AT_ONCE // max(beside * branched, shared)))

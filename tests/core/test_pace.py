@@ -1,0 +1,100 @@
+"""Together or one after the other: the same answers, the same gradients, and never where it must not be."""
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import pluribus
+from pluribus import BatchEnsemble, DeepEnsemble, MCDropout, Mixture, TreeNet, Variance
+from pluribus.core import pace
+from tests.networks import ResidualCNN, images
+
+SPECS = [BatchEnsemble(3), BatchEnsemble(3, batches="split"), Mixture(3), DeepEnsemble(3, stacked=True), Variance(samples=3)]
+
+
+def plain() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 3)).double()
+
+
+@pytest.mark.parametrize("spec", SPECS, ids=str)
+def test_members_one_after_the_other_answer_and_learn_as_they_do_together(spec, monkeypatch):
+    """Those that draw noise never part by choice: their first layer would run for each draw."""
+    torch.manual_seed(0)
+    ensemble = pluribus.ensemble(plain(), spec)
+    x, y = torch.randn(12, 6, dtype=torch.double), torch.arange(12) % 3
+    found = []
+    for least in (10**9, 1):
+        monkeypatch.setattr(pace, "APART", least)
+        ensemble.zero_grad()
+        torch.manual_seed(1)
+        views, targets = ensemble.deal(x, y)
+        outputs = ensemble(views)
+        ensemble.objective(outputs, targets).backward()
+        found.append([outputs.detach(), *(p.grad.clone() for p in ensemble.parameters())])
+        assert ensemble.state.only == (None if least > 1 or ensemble.sampled else 2)
+    for together, apart in zip(*found, strict=True):
+        torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
+
+
+def test_members_that_meet_in_a_batchnorm_train_together(monkeypatch):
+    x = images(4)
+    monkeypatch.setattr(pace, "APART", 1)
+    shared = pluribus.ensemble(ResidualCNN(), BatchEnsemble(2))
+    own = pluribus.ensemble(ResidualCNN(), BatchEnsemble(2, batchnorm="own"))
+    for ensemble in (shared, own):
+        ensemble(x)
+    assert not pace.apart(shared.train(), x)
+    assert pace.apart(own.train(), x)
+    assert pace.apart(shared.eval(), x), "in evaluation a BatchNorm sees row by row"
+    reference = shared(x)
+    monkeypatch.setattr(pace, "APART", 10**9)
+    torch.testing.assert_close(shared(x), reference, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("spec", [TreeNet(2), MCDropout(samples=2)], ids=str)
+def test_what_members_share_is_never_computed_twice(spec, monkeypatch):
+    monkeypatch.setattr(pace, "APART", 1)
+    ensemble = pluribus.ensemble(ResidualCNN(), spec, example=images(2)).eval()
+    ensemble(images(4))
+    assert not pace.apart(ensemble, images(4))
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, reentrant: bool) -> None:
+        super().__init__()
+        self.body, self.head, self.reentrant = (
+            nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 8)),
+            nn.Linear(8, 3),
+            reentrant,
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            return self.head(checkpoint(self.body, x, use_reentrant=self.reentrant))
+        return self.head(self.body(x))
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_members_stay_together_where_gradient_checkpointing_will_run_them_again(reentrant, monkeypatch):
+    torch.manual_seed(0)
+    ensemble = pluribus.ensemble(Checkpointed(reentrant).double(), BatchEnsemble(3))
+    x, y = torch.randn(12, 6, dtype=torch.double, requires_grad=True), torch.arange(12) % 3
+    found = []
+    for least in (10**9, 1):
+        monkeypatch.setattr(pace, "APART", least)
+        ensemble.zero_grad()
+        ensemble.loss(x, y).backward()
+        found.append([p.grad.clone() for p in ensemble.parameters()])
+    for together, asked in zip(*found, strict=True):
+        torch.testing.assert_close(together, asked, rtol=0, atol=1e-12)
+
+
+def test_an_answer_takes_fewer_rows_at_once_the_more_a_row_takes():
+    net = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 32 * 32, 10))
+    ensemble = pluribus.ensemble(net, MCDropout(samples=20), example=torch.randn(2, 3, 32, 32)).eval()
+    ensemble(torch.randn(2, 3, 32, 32))
+    few = ensemble.at_once
+    ensemble.samples = 200
+    assert few * 20 * ensemble.extent.branched <= pace.AT_ONCE
+    assert ensemble.at_once <= few // 10 + 1
