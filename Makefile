@@ -2,17 +2,24 @@
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
+# The other libraries live apart: their torch is the build with CUDA. PEERS=folder puts or finds them elsewhere.
+PEERS ?= .venv-peers
+PEER_VERSIONS := torch-uncertainty==0.13.0 torch==2.15.0 torchvision==0.29.2 lightning==2.6.6 timm==1.0.30 rich==15.0.0 \
+	seaborn==0.13.2 scikit-learn==1.9.1 tabm==0.0.3
+# Named after the versions, so that it is made anew when they change and never else.
+PEERS_READY := $(PEERS)/ready-$(firstword $(shell echo '$(PEER_VERSIONS)' | cksum))
 # The small tensors of the tests and the demo are slower, not faster, on more threads than cores.
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: help demo test test-all lint format results bench clean
+.PHONY: help demo test test-all lint format results bench bench-peers clean
 
 help:
 	@echo "make demo      compare every method on the digits: a table, and a page to decide by (a few minutes)"
 	@echo "make test      lint, types, docstring examples and tests"
 	@echo "make test-all  the slow tests, too"
 	@echo "make results   run the recorded comparisons on real data (hours) and show them in the README"
-	@echo "make bench     what the methods and the training loop cost, as ratios to the base network"
+	@echo "make bench     what methods and the training loop cost, as ratios to the base network"
+	@echo "make bench-peers  the same methods in torch-uncertainty and TabM against ours (6 GB in $(PEERS), never part of the tests)"
 	@echo "make lint      lint and types alone;  make format  rewrites the layout"
 
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -44,8 +51,17 @@ results: $(VENV)/ready
 	$(RUN) results/record.py
 
 bench: $(VENV)/ready
-	$(RUN) benchmarks/cost.py
+	$(VENV)/bin/pluribus bench --out benchmarks/results --docs docs/performance.md
 	$(RUN) benchmarks/throughput.py
 
+$(PEERS_READY):
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "pluribus needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check $(PEER_VERSIONS) --editable .
+	@touch $@
+
+bench-peers: $(PEERS_READY)
+	$(PEERS)/bin/python benchmarks/peers.py
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) .venv-peers build dist *.egg-info

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import pluribus
+from pluribus.bench.markdown import section
+from pluribus.bench.results import read
 
 ROOT = Path(__file__).parent.parent
 ROOMS = {
@@ -21,6 +23,7 @@ ROOMS = {
     "analysis": {"core", "metrics", "analysis"},
     "training": {"core", "data", "metrics", "training"},
     "reports": {"core", "reports"},
+    "bench": {"core", "methods", "metrics", "models", "analysis", "reports", "bench"},
     "runs": {"core", "data", "metrics", "models", "analysis", "training", "reports", "runs"},
 }
 
@@ -105,7 +108,12 @@ def test_the_readme_shows_the_recorded_results():
             assert options in json.loads(place.read_text())["command"]
 
 
-@pytest.mark.parametrize("script", ["benchmarks/cost.py", "benchmarks/throughput.py"])
+def test_the_documentation_shows_the_recorded_costs():
+    costs = read(ROOT / "benchmarks" / "results")
+    assert section(costs, "../benchmarks/results") in (ROOT / "docs" / "performance.md").read_text()
+
+
+@pytest.mark.parametrize("script", ["benchmarks/throughput.py"])
 def test_a_wrong_argument_is_answered_with_a_sentence_and_exit_code_2(script):
     done = subprocess.run([sys.executable, str(ROOT / script), "--repeats", "0"], capture_output=True, text=True)
     assert done.returncode == 2

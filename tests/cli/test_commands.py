@@ -30,7 +30,10 @@ from pluribus.models.registry import MODELS
 from .cases import TRAIN
 from .files import file, nets, npz, photos, rows
 
-COMMANDS = ["compare", "report", "train", "evaluate", "predict", "models", "methods", "data list", "data check", "data get"]
+COMMANDS = [
+    *("compare", "report", "train", "evaluate", "predict", "bench"),
+    *("models", "methods", "data list", "data check", "data get"),
+]
 
 
 def scores(run):

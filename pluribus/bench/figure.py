@@ -1,0 +1,140 @@
+"""Two static figures: what every method costs, and how costs grow. The same results give the same bytes."""
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..reports.palette import LIGHT, MARKERS, THEMES, style
+from .cases import METHODS, TABLED
+from .networks import NETWORKS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Json = dict[str, Any]
+INK, MUTED, GRID = (THEMES["light"][name] for name in ("ink", "muted", "grid"))
+
+
+def costs(results: Json) -> bytes:
+    """Time of every method on every network, as SVG."""
+    return _svg(_costs, results["table"])
+
+
+def grown(results: Json) -> bytes:
+    """Time against M and K with the lines through it, as SVG."""
+    return _svg(_grown, results["growth"])
+
+
+def _svg(draw: Callable[["Figure", list[Json]], None], rows: list[Json]) -> bytes:
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise ImportError("the figures need matplotlib: pip install matplotlib") from error
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    # Nothing of the user's own style or of the clock may show.
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update({"svg.hashsalt": "pluribus", "font.size": 10, "axes.edgecolor": MUTED, "text.color": INK})
+        figure = Figure(facecolor="white", layout="constrained")
+        FigureCanvasAgg(figure)
+        draw(figure, rows)
+        file = io.BytesIO()
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return file.getvalue()
+
+
+def _costs(figure: "Figure", rows: list[Json]) -> None:
+    methods = [method for method in METHODS if any(row["method"] == method for row in rows)]
+    networks = [network for network in NETWORKS if any(row["network"] == network for row in rows)]
+    figure.set_size_inches(9, 1.6 + 0.36 * len(methods))
+    panels = figure.subplots(1, len(TABLED), sharey=True, squeeze=False)[0]
+    for axes, work in zip(panels, TABLED, strict=True):
+        for index, network in enumerate(networks):
+            own = [row for row in rows if (row["network"], row["work"]) == (network, work)]
+            # Side by side, so that equal ones do not cover one another.
+            shift = 0.14 * (index - (len(networks) - 1) / 2)
+            places = [methods.index(row["method"]) + shift for row in own]
+            times = [row["time"] for row in own]
+            label, look = NETWORKS[network].title if axes is panels[0] else None, _look(list(NETWORKS).index(network))
+            axes.errorbar([t["median"] for t in times], places, xerr=_arms(times), label=label, **look)
+        axes.axvline(1, color=MUTED, linewidth=1, linestyle=":", zorder=0)
+        _doubling(axes)
+        axes.set_title(work, loc="left", fontsize=11)
+        axes.set_xlabel("time, × the base network")
+        _plain(axes)
+    panels[0].set_yticks(range(len(methods)), methods)
+    panels[0].invert_yaxis()
+    _legend(figure)
+
+
+def _grown(figure: "Figure", rows: list[Json]) -> None:
+    networks = [network for network in NETWORKS if any(row["network"] == network for row in rows)]
+    kinds = list(dict.fromkeys((row["axis"], row["work"]) for row in rows))
+    figure.set_size_inches(4.2 * len(kinds), 0.8 + 3.4 * len(networks))
+    panels = figure.subplots(len(networks), len(kinds), squeeze=False)
+    labelled: set[str] = set()
+    for place, network in enumerate(networks):
+        for axes, (axis, work) in zip(panels[place], kinds, strict=True):
+            for row in rows:
+                if (row["network"], row["axis"], row["work"]) == (network, axis, work):
+                    _line(axes, row, None if row["method"] in labelled else row["method"])
+                    labelled.add(row["method"])
+            axes.set_title(f"{NETWORKS[network].title}, {work}", loc="left", fontsize=11)
+            axes.set_xlabel("members or copies, M" if axis == "M" else "draws, K")
+            axes.grid(color=GRID, linewidth=1)
+            axes.set_axisbelow(True)
+            _plain(axes)
+        panels[place][0].set_ylabel("time, × the base network")
+    _legend(figure)
+
+
+def _line(axes: "Axes", row: Json, label: str | None) -> None:
+    look = _look(list(METHODS).index(row["method"]))
+    at, times = [point["at"] for point in row["points"]], [point["time"] for point in row["points"]]
+    axes.errorbar(at, [time["median"] for time in times], yerr=_arms(times), label=label, **look)
+    line = row["lines"]["time"]
+    ends = (at[0], at[-1])
+    axes.plot(ends, [line["slope"] * end + line["intercept"] for end in ends], color=look["color"], linewidth=1, zorder=1)
+
+
+def _look(index: int) -> dict[str, Any]:
+    look = style(index)
+    colour = LIGHT[look.colour]
+    face = "white" if look.open else colour
+    return {
+        "fmt": MARKERS[look.shape],
+        "color": colour,
+        "markerfacecolor": face,
+        "markersize": 6,
+        "elinewidth": 1,
+        "capsize": 2,
+        "zorder": 3,
+    }
+
+
+def _arms(times: list[Json]) -> list[list[float]]:
+    """How far the middle half of the repeats reaches on either side."""
+    return [[time["median"] - time["low"] for time in times], [time["high"] - time["median"] for time in times]]
+
+
+def _doubling(axes: "Axes") -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(LogLocator(base=2))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}×"))
+
+
+def _plain(axes: "Axes") -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(colors=MUTED)
+
+
+def _legend(figure: "Figure") -> None:
+    figure.legend(loc="outside lower center", ncols=6, frameon=False, fontsize=9)
+    figure.supxlabel("Bars: the middle half of the repeats.", fontsize=8, color=MUTED, x=0.01, ha="left")
