@@ -13,6 +13,7 @@ except ImportError:
 
 from .. import __version__
 from ..core.errors import PluribusError
+from ..core.memory import keep_freed
 
 app = typer.Typer(
     name="pluribus",
@@ -42,6 +43,7 @@ def main() -> None:
     from . import benching, catalogue, comparing, datasets, judging, reporting, training  # noqa: F401  each adds its commands
 
     warnings.showwarning = _sentence
+    keep_freed()
     if not os.environ.get("COLUMNS") and not sys.stdout.isatty():
         os.environ["COLUMNS"] = "100"  # help and tables in a pipe or a log
     try:

@@ -111,9 +111,9 @@ class Affine:
             y = flat @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), flat, weight.mT)
             return y.unflatten(1, x.shape[1:-1])
         if self.linear:
-            wide = self(x[0], weight.flatten(0, 1), None if bias is None else bias.flatten())
+            wide = self(x.squeeze(0), weight.flatten(0, 1), None if bias is None else bias.flatten())
             return wide.unflatten(-1, (count, -1)).movedim(-2, 0)
-        rows = [x[0]] * count if shared else x.unbind()  # not x[m]: each would go back as a tensor of zeros of x's size
+        rows = [x.squeeze(0)] * count if shared else x.unbind()  # not x[m]: each would go back as a tensor of zeros of x's size
         biases = [None] * count if bias is None else bias.unbind()
         each = [self(*own) for own in zip(rows, weight.unbind(), biases, strict=True)]
         # Joined along the batch, which keeps channels last where they are.

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from . import trees
 from .errors import ConversionError
@@ -44,11 +45,15 @@ class Branch(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """What a row takes: elements of its largest tensor before members part and after, and whether weights are used before."""
+    """What a row takes: elements of its largest tensor before members part, and after; and whether what they share counts."""
 
     shared: int = 1
     branched: int = 1
     trunk: bool = True
+
+
+TRUNK = 0.02
+"""From this share of all FLOPs on, what members have in common is computed once."""
 
 
 class Expand:
@@ -103,7 +108,7 @@ def find(ensemble: "Ensemble", batch: Any) -> Branch:
             for branch in branches:
                 place(ensemble, branch, carried.get(branch.name, []))
                 if same(ensemble, two, reference, heard):
-                    ensemble.extent = extent(ensemble.net, branch, calls)
+                    ensemble.extent = extent(ensemble, branch, calls, two)
                     return branch
         finally:
             state.probe, state.count = None, before
@@ -112,15 +117,26 @@ def find(ensemble: "Ensemble", batch: Any) -> Branch:
     return loop
 
 
-def extent(net: nn.Module, branch: Branch, calls: "Calls") -> Extent:
+def extent(ensemble: "Ensemble", branch: Branch, calls: "Calls", two: Any) -> Extent:
     """What two rows took, for one."""
     at = calls.order.index(branch.name) if branch.kind != "input" else 0
     after = at + (branch.kind == "layer")  # what enters a layer in which members part is still shared
     shared, branched = (max(widths, default=2) // 2 for widths in (calls.widths[:after], calls.widths[after:]))
-    modules = dict(net.named_modules())
-    before = [modules[name] for name in calls.order[:at]]
-    leaves = [module for module in before if isinstance(module, nn.MultiheadAttention) or not any(module.children())]
-    return Extent(shared, branched, any(True for module in leaves for _ in module.parameters()))
+    modules = dict(ensemble.net.named_modules())
+    noisy = any(isinstance(modules[name], nn.modules.dropout._DropoutNd) for name in calls.order[:at])
+    return Extent(shared, branched, noisy or (at > 0 and common(ensemble, modules[branch.name], two) > TRUNK))
+
+
+def common(ensemble: "Ensemble", part: nn.Module, two: Any) -> float:
+    """The share of a member's FLOPs before `part`."""
+    before = []
+    with FlopCounterMode(display=False) as counter:
+        hook = part.register_forward_pre_hook(lambda *_: before.append(counter.get_total_flops()))
+        try:
+            ensemble.alone(two, 0)
+        finally:
+            hook.remove()
+    return before[0] / max(counter.get_total_flops(), 1)
 
 
 def carriers(two: "Calls", three: "Calls") -> dict[str, list[bool]]:
@@ -243,9 +259,11 @@ def noise_for_zeros(module: nn.Module) -> Iterator[None]:
     generator = torch.Generator().manual_seed(0)
     for parameter in zeros:
         noise = torch.randn(parameter.shape, generator=generator) * 0.3
-        parameter.data.copy_(noise)
+        with torch.no_grad():
+            parameter.copy_(noise)
     try:
         yield
     finally:
-        for parameter in zeros:
-            parameter.data.zero_()
+        with torch.no_grad():
+            for parameter in zeros:
+                parameter.zero_()

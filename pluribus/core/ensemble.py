@@ -116,8 +116,7 @@ class Ensemble(nn.Module):
 
     def forward(self, x: Any) -> Tensor:
         """A batch `[B, …]`, or dealt views, → `[M, B, C]`."""
-        if self.branch is None:
-            self.prepare(x)
+        self.ready(x)
         self.state.count = self.members
         run = self.dealt if isinstance(x, Views) else self.together
         try:
@@ -174,6 +173,11 @@ class Ensemble(nn.Module):
             )
         return answer.unflatten(0, (count, size))
 
+    def ready(self, x: Any) -> None:
+        """Prepare, if that has not been done."""
+        if self.branch is None or self.example is None:
+            self.prepare(x)
+
     def prepare(self, x: Any) -> None:
         """Find out where members part (see `branching`). The first forward pass does it by itself."""
         # Not as a decorator: that would import the compiler, and with it half of what `import pluribus` takes.
@@ -215,6 +219,7 @@ class Ensemble(nn.Module):
         """Answer in evaluation mode, without gradients, in parts, so that memory does not grow with M or B."""
         if batch_size is not None:
             require_count("batch_size", batch_size, 1, "rows are answered in parts of at least one")
+        self.ready(x)
         with evaluating(self):
             size = batch_size or self.at_once
             outputs = [self(trees.part(x, start, size)) for start in range(0, max(trees.rows(x), 1), size)]

@@ -7,9 +7,9 @@ rows of member 0, then all of member 1. Layers that do not differ between member
 One `Members` object is shared by an ensemble and its layers. It is set before a forward pass and constant during it.
 """
 
+import functools
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -73,6 +73,29 @@ class Converted(nn.Module):
     """Names of own parameters that weight decay must leave alone."""
     place = ""
     """The name of the layer that it took the place of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[str, tuple[Any, Tensor]] = {}
+
+    def once(self, name: str, compute: Callable[[], Tensor], *sources: Tensor) -> Tensor:
+        """What is computed of parameters, again only when one of them has changed. For evaluation without gradients; then a
+        weight that many are averaged or squared into costs nothing from the second batch on."""
+        if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling() or any(s.is_inference() for s in sources):
+            return compute()
+        # Torch counts what is written into a tensor. Writing into its .data is not counted: a change of mode forgets all.
+        now = [(id(source), source._version, source.data_ptr(), source.dtype) for source in sources]
+        if self._known.get(name, (None,))[0] != now:
+            self._known[name] = now, compute()
+        return self._known[name][1]
+
+    def train(self, mode: bool = True) -> Any:
+        if mode != self.training:
+            self._known.clear()
+        return super().train(mode)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_known": {}}  # a copy, or a file, does not need it
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -223,14 +246,20 @@ class PerMember(MemberLayer):
         elif self.shares:
             answers = [copy(*args, **kwargs) for copy in self.copies]
         else:
-            opened = trees.apply_to(flags, lambda leaf: leaf.unflatten(0, (members.count, -1)), (args, kwargs))
+            # Not by index: each would go back as a tensor of zeros of the whole's size.
+            carried = [leaf for leaf, flag in zip(trees.leaves((args, kwargs)), flags, strict=True) if flag]
+            opened = [leaf.unflatten(0, (members.count, -1)).unbind() for leaf in carried]
             answers = []
-            for index, copy in enumerate(self.copies):
-                own, named = trees.apply_to(flags, operator.itemgetter(index), opened)
+            for copy, *rows in zip(self.copies, *opened, strict=True):
+                own, named = trees.apply_to(flags, functools.partial(_next, iter(rows)), (args, kwargs))
                 answers.append(copy(*own, **named))
         if members.probe is None:
-            return trees.concatenated(answers)
+            return trees.concatenated(answers) if len(answers) > 1 else answers[0]
         return trees.apply(lambda *ys: self.marked(torch.stack(ys)).flatten(0, 1), *answers)
 
     def plain(self, index: int) -> nn.Module:
         return self.copies[index]
+
+
+def _next(rows: Iterator[Tensor], _: Tensor) -> Tensor:
+    return next(rows)

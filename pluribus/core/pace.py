@@ -50,6 +50,7 @@ def meet(ensemble: "Ensemble") -> bool:
 
 def at_once(ensemble: "Ensemble") -> int:
     """Rows to answer at once, so that memory does not grow with M: of an ensemble in evaluation mode."""
-    beside = 1 if nothing_twice(ensemble) else ensemble.members
     shared, branched, _ = ensemble.extent
-    return max(1, min(4096 // beside, AT_ONCE // max(beside * branched, shared)))
+    if nothing_twice(ensemble):  # few, large steps cost least where a member is alone
+        return max(1, min(4096, 2 * AT_ONCE // max(branched, shared)))
+    return max(1, min(4096 // ensemble.members, AT_ONCE // max(ensemble.members * branched, shared)))

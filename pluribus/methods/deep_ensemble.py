@@ -121,8 +121,7 @@ class Deep(Ensemble):
         return [part for part in self.net.children() if isinstance(part, Ensemble)]
 
     def forward(self, x: Any) -> Tensor:
-        if self.example is None:
-            self.prepare(x)
+        self.ready(x)
         views = x.batch if isinstance(x, Views) else [x] * len(self.each())
         return torch.cat([part(view) for part, view in zip(self.each(), views, strict=True)])
 
@@ -133,8 +132,7 @@ class Deep(Ensemble):
     def prepare(self, x: Any) -> None:
         views = x.batch if isinstance(x, Views) else [x] * len(self.each())
         for part, view in zip(self.each(), views, strict=True):
-            if part.branch is None:
-                part.prepare(view)
+            part.ready(view)
         self.example = self.each()[0].example
 
     def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:

@@ -115,7 +115,8 @@ class Averaged(Converted):
         return self.affine(x, *self.mean())
 
     def mean(self) -> tuple[Tensor, Tensor | None]:
-        return self.weights.mean(0), None if self.biases is None else self.biases.mean(0)
+        weight = self.once("weight", lambda: self.weights.mean(0), self.weights)
+        return weight, None if self.biases is None else self.biases.mean(0)
 
     def copies(self) -> tuple[Tensor, Tensor | None]:
         """Weights `[m, …]` and biases `[m, C]`."""

@@ -188,7 +188,7 @@ class Merge(Converted):
             rows = x.unflatten(0, (count, -1))
             return torch.stack([F.embedding(rows[m], self.weights[m], self.padding) for m in range(count)]).sum(0)
         if not self.members.dealt:
-            return self.affine(x, self.weights.sum(0), self.offset)
+            return self.affine(x, self.once("weight", lambda: self.weights.sum(0), self.weights), self.offset)
         if self.wide:
             return self.affine(x, self.weights.movedim(0, 1).flatten(1, 2), self.offset)
         rows = x.unflatten(0, (count, -1))

@@ -109,7 +109,8 @@ class ZeroMean(MemberLayer):
 
     def std(self, x: Tensor) -> Tensor:
         """The standard deviation of the response to each row of x."""
-        return VARIANCE[self.noise] ** 0.5 * self.affine.deviation(x, self.sigma.square())
+        scale = VARIANCE[self.noise]
+        return self.affine.deviation(x, self.once("variance", lambda: scale * self.sigma.square(), self.sigma))
 
     def epsilon(self, like: Tensor) -> Tensor:
         """Noise for one set of weights a member, `[M, *like.shape]`."""

@@ -201,9 +201,12 @@ class Noisy(MemberLayer):
             y = self.affine(rows, self.mu).unflatten(0, x.shape[:2])
         else:
             std = self.std(rows).unflatten(0, x.shape[:2])
-            y = (std * self.draw(torch.randn, std.shape[1:], std)).to(x.dtype)
-            if answer != "zero-mean" and self.mean is not None:
-                y = y + self.affine(rows, self.mean).unflatten(0, x.shape[:2])
+            noise = self.draw(torch.randn, std.shape[1:], std)
+            if answer == "zero-mean" or self.mean is None:
+                y = (std * noise).to(x.dtype)
+            else:
+                y = self.affine(rows, self.mean).unflatten(0, x.shape[:2])
+                y = torch.addcmul(y, std, noise) if y.dtype == std.dtype else y + (std * noise).to(y.dtype)
         return self.affine.shifted(y, None if self.offset is None else self.offset.unsqueeze(0))
 
     def std(self, x: Tensor) -> Tensor:

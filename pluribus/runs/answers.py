@@ -35,7 +35,10 @@ class Case:
         ensemble, preparation = self.ensemble, self.data.preparation
         like = next(ensemble.parameters())
         with evaluating(ensemble), torch.random.fork_rng(devices=[]):
-            for number, (x, y, _) in enumerate(Stored(part or self.part, min(ROWS, ensemble.at_once), preparation)):
+            part = part or self.part
+            if len(part):  # how many rows to take at once is known only then
+                ensemble.ready(next(iter(Stored(part, 2, preparation))).x.to(like.device, like.dtype))
+            for number, (x, y, _) in enumerate(Stored(part, min(ROWS, ensemble.at_once), preparation)):
                 reseed(mixed(self.seed, JUDGE, number))
                 outputs = ensemble(x.to(like.device, like.dtype))
                 y = y.to(like.device)

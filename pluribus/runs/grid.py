@@ -23,6 +23,7 @@ import yaml
 
 from ..core.errors import FileError, PluribusError
 from ..core.files import write
+from ..core.memory import keep_freed
 from .choice import written
 from .config import Config, ConfigError, chosen, configured, located, read
 from .folder import Run
@@ -214,6 +215,7 @@ def one(
 
     if owner not in (None, os.getpid()):
         threading.Thread(target=ends_with, args=(owner,), daemon=True).start()
+        keep_freed()
     folder, before = Path(path), torch.get_num_threads()
     try:
         with ALONE:

@@ -208,7 +208,7 @@ def check_fits(checkpoint: Path, ensemble: Ensemble, settings: Settings) -> None
 
 def prepare(lesson: Lesson, batches: Batches) -> None:
     """Find out where members part before the first step, so that no step draws more than the others."""
-    if lesson.ensemble.branch is None or lesson.ensemble.example is None:
+    if lesson.ensemble.branch is None or lesson.ensemble.example is None:  # a batch is made only if it is needed
         lesson.ensemble.prepare(lesson.cast(next(iter(batches)).x))
 
 
