@@ -27,6 +27,10 @@ from ..core.members import MemberLayer, Members, PerMember
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
 from ..core.surgery import Patterns, Subject, copied
 
+LARGE = 2**14
+"""Numbers of a member that enter or leave a linear layer, from which on members go through it one after the other."""
+CACHE = 2**18
+"""Numbers that they may have together there."""
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
 
@@ -106,9 +110,8 @@ class RankOne(MemberLayer):
             len(r) == 1 and self.shared.numel() <= x.numel()
         ):  # one member alone: factors act on the weight, the smaller of the two
             return self.affine.each(x, self.affine.scaled(self.shared, r[0], s[0]).unsqueeze(0), biases)
-        if self.affine.linear and self.shared.numel() <= x[0].numel() and fusable(x, self.shared):
-            y = Fused.apply(x.flatten(1, -2), self.shared, r, s, biases)
-            return y.unflatten(1, x.shape[1:-1])
+        if self.affine.linear and fusable(x, self.shared):
+            return Fused.apply(x.flatten(1, -2), self.shared, r, s, biases).unflatten(1, x.shape[1:-1])
         own = x * self.affine.along(r, x)
         y = self.affine(own.flatten(0, 1), self.shared).unflatten(0, own.shape[:2])
         return self.affine.shifted(y * self.affine.along(s, y), biases)
@@ -119,48 +122,72 @@ class RankOne(MemberLayer):
 
 
 def fusable(x: Tensor, weight: Tensor) -> bool:
-    """Whether `Fused` may stand for what it computes: not where others look into it, or change its precision."""
-    return x.dtype == weight.dtype and not torch.is_autocast_enabled(x.device.type) and not torch.compiler.is_compiling()
+    """Whether `Fused` may stand for a linear layer: of large members, if nobody looks into it or changes its precision."""
+    large = x[0].numel() * max(weight.shape) >= LARGE * weight.shape[1]
+    watched = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
+    return large and x.dtype == weight.dtype and not watched and not torch.is_autocast_enabled(x.device.type)
 
 
 class Fused(torch.autograd.Function):
-    """The linear layer of all members: x `[1 or M, B, I]` → `[M, B, O]`, with one product for the gradients of three.
+    """The linear layer of all members, x `[1 or M, B, I]` → `[M, B, O]`, a few at a time, so that they stay in the caches.
 
         P_m = g_mᵀ x_m,    ∂W = Σ_m s_m r_mᵀ ∘ P_m,    ∂s_m = (W ∘ P_m) r_m,    ∂r_m = (W ∘ P_m)ᵀ s_m
 
-    Only x is kept for the way back; by itself autograd would keep x ∘ r and the product before s, too, and go over each twice.
+    One product serves the gradients of three, and only x is kept for the way back: autograd would keep x ∘ r and what s is to
+    multiply, too, and go over each of them twice.
     """
 
-    generate_vmap_rule = True
-
     @staticmethod
-    def forward(x: Tensor, weight: Tensor, r: Tensor, s: Tensor, biases: Tensor | None) -> Tensor:
-        y = (x * r.unsqueeze(1)) @ weight.mT
-        return y * s.unsqueeze(1) if biases is None else torch.addcmul(biases.unsqueeze(1), y, s.unsqueeze(1))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-        *kept, biases = inputs
-        ctx.save_for_backward(*kept)
+    def forward(ctx: Any, x: Tensor, weight: Tensor, r: Tensor, s: Tensor, biases: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight, r, s)
         ctx.biased = biases is not None
+        y = x.new_empty(len(r), x.shape[1], len(weight))
+        few, r, s = some(y, x), r.unsqueeze(1), s.unsqueeze(1)
+        shifts = [None] * len(r) if biases is None else biases.unsqueeze(1).split(few)
+        for out, own, a, b, shift in zip(
+            y.split(few), spread(x, r).split(few), r.split(few), s.split(few), shifts, strict=False
+        ):
+            torch.mm((own * a).flatten(0, 1), weight.T, out=out.flatten(0, 1))
+            out.mul_(b) if shift is None else torch.addcmul(shift, out, b, out=out)
+        return y
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        (g,) = gradients
-        x, weight, r, s = ctx.saved_tensors
-        product = g.mT @ x  # [M, O, I]
-        seen = weight * product
-        into = None
-        if ctx.needs_input_grad[0]:
-            into = (g * s.unsqueeze(1)) @ weight * r.unsqueeze(1)
-            into = into.sum(0, keepdim=True) if len(x) == 1 else into
-        return (
-            into,
-            (product * s.unsqueeze(2) * r.unsqueeze(1)).sum(0),
-            (seen.mT @ s.unsqueeze(2)).squeeze(2),
-            (seen @ r.unsqueeze(2)).squeeze(2),
-            g.sum(1) if ctx.biased else None,
-        )
+        (g,), (x, weight, r, s) = gradients, ctx.saved_tensors
+        bias = g.sum(1) if ctx.biased else None
+        r, s = r.unsqueeze(1), s.unsqueeze(1)
+        if torch.is_grad_enabled():  # somebody wants the gradient of the gradient: all members in one go, nothing in place
+            into = (g * s) @ weight * r
+            return into.sum(0, keepdim=True) if len(x) == 1 else into, *shared(g, x, weight, r, s), bias
+        g, few, rows = g.contiguous(), some(g, x), spread(x, r)
+        into = torch.empty_like(rows, memory_format=torch.contiguous_format) if ctx.needs_input_grad[0] else None
+        found = []
+        for m in range(0, len(r), few):
+            part = slice(m, m + few)
+            found.append(shared(g[part], rows[part], weight, r[part], s[part]))
+            if into is not None:
+                torch.mm((g[part] * s[part]).flatten(0, 1), weight, out=into[part].flatten(0, 1))
+                into[part] *= r[part]
+        if into is not None and len(x) == 1:
+            into = into.sum(0, keepdim=True)
+        for_weight, for_r, for_s = zip(*found, strict=True)
+        return into, torch.stack(for_weight).sum(0), torch.cat(for_r), torch.cat(for_s), bias
+
+
+def shared(g: Tensor, x: Tensor, weight: Tensor, r: Tensor, s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of the weight and of both factors, r `[M, 1, I]` and s `[M, 1, O]`."""
+    product = g.mT @ x  # [M, O, I]
+    seen = weight * product
+    return (product * s.mT * r).sum(0), (seen * s.mT).sum(1), (seen * r).sum(2)
+
+
+def spread(x: Tensor, r: Tensor) -> Tensor:
+    return x.expand(len(r), *x.shape[1:])
+
+
+def some(y: Tensor, x: Tensor) -> int:
+    """How many members stay in the caches together."""
+    return max(1, CACHE // max(y[0].numel(), x[0].numel()))
 
 
 def factors(like: Tensor, spec: BatchEnsemble, size: int) -> Tensor:

@@ -5,6 +5,7 @@ from torch import nn
 import pluribus
 from pluribus import BatchEnsemble
 from pluribus.core import pace
+from pluribus.methods import batch_ensemble
 from pluribus.methods.batch_ensemble import Fused
 from tests.networks import NestedMLP, ResidualCNN, images, vectors
 
@@ -122,8 +123,10 @@ def test_factors_are_not_decayed():
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("shape", [(6, 5), (6, 2, 5)])
-def test_the_fused_layer_is_the_plain_one_forward_and_backward(shared, bias, shape):
+@pytest.mark.parametrize("cache", [1, 130, 2**18], ids=["one at a time", "two", "all"])
+def test_the_fused_layer_is_the_plain_one_forward_and_backward(shared, bias, shape, cache, monkeypatch):
     """The same numbers and gradients as factors on activations, which autograd takes apart by itself; and second gradients."""
+    monkeypatch.setattr(batch_ensemble, "CACHE", cache)
     members, outputs = 3, 4
     x = torch.randn(1 if shared else members, *shape, dtype=torch.double, requires_grad=True)
     weight, r, s, b = (
