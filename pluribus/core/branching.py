@@ -214,6 +214,21 @@ def agree(answer: Tensor, reference: Tensor, most: float = math.inf) -> bool:
     )
 
 
+def runs(ensemble: "Ensemble", images: Tensor) -> bool:
+    """Whether images with their channels last go through. Some networks insist on the usual order: they call `.view`."""
+    state = ensemble.state
+    before = state.count
+    with quiet(ensemble):
+        state.count, state.probe = ensemble.probed, Probe(ensemble.probed)
+        try:
+            ensemble.together(images.contiguous(memory_format=torch.channels_last))
+        except RuntimeError:
+            return False
+        finally:
+            state.probe, state.count = None, before
+    return True
+
+
 class Calls:
     """Listens to a network: which modules run, in which order, and how long the first axes of their arguments are."""
 

@@ -69,6 +69,7 @@ class Ensemble(nn.Module):
         self._samples: int = getattr(spec, "samples", 1)
         self.branch: Branch | None = None
         self.extent = Extent()
+        self._channels_last = False
         self.example: Any = None
         if net is None:
             net = copied(subject.net, {id(subject.modules[name]): layer for name, layer in replaced.items()})
@@ -190,12 +191,18 @@ class Ensemble(nn.Module):
             raise ValueError("the first batch must have at least one row, got none")
         try:
             self.branch = branching.find(self, x)
+            self._channels_last = pace.convolves(self.net, x) and branching.runs(self, trees.few(x, 2))
             self.example = trees.apply(lambda leaf: leaf[:1].detach().clone(), x)
         except Exception as error:
             self.branch = None
             if not isinstance(error, PluribusError):
                 error.add_note("This came from the first, small pass through the converted network, in evaluation mode.")
             raise
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether images had better come with their channels last in memory; known after the first pass."""
+        return self._channels_last
 
     def check_order(self, order: list[str]) -> None:
         """Told in which order modules run. A method that depends on it says here whether it is the right one."""
@@ -222,7 +229,8 @@ class Ensemble(nn.Module):
         self.ready(x)
         with evaluating(self):
             size = batch_size or self.at_once
-            outputs = [self(trees.part(x, start, size)) for start in range(0, max(trees.rows(x), 1), size)]
+            starts = range(0, max(trees.rows(x), 1), size)
+            outputs = [self(pace.laid_out(self, trees.part(x, start, size))) for start in starts]
         return Predictive(torch.cat(outputs, dim=1), self.task)
 
     @property

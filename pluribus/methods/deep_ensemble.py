@@ -129,6 +129,10 @@ class Deep(Ensemble):
     def at_once(self) -> int:
         return min(part.at_once for part in self.each())
 
+    @property
+    def channels_last(self) -> bool:
+        return all(part.channels_last for part in self.each())
+
     def prepare(self, x: Any) -> None:
         views = x.batch if isinstance(x, Views) else [x] * len(self.each())
         for part, view in zip(self.each(), views, strict=True):

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..core.ensemble import Ensemble
 from ..core.modes import evaluating
+from ..core.pace import laid_out
 from ..core.predictive import Predictive
 from ..core.seeds import mixed, reseed
 from ..data import Data
@@ -40,7 +41,7 @@ class Case:
                 ensemble.ready(next(iter(Stored(part, 2, preparation))).x.to(like.device, like.dtype))
             for number, (x, y, _) in enumerate(Stored(part, min(ROWS, ensemble.at_once), preparation)):
                 reseed(mixed(self.seed, JUDGE, number))
-                outputs = ensemble(x.to(like.device, like.dtype))
+                outputs = ensemble(laid_out(ensemble, x.to(like.device, like.dtype)))
                 y = y.to(like.device)
                 if ensemble.task == "regression":
                     outputs, y = preparation.answers(outputs), preparation.answers(y)

@@ -14,6 +14,7 @@ from torch import Tensor
 from ..core import trees
 from ..core.ensemble import Criterion, Ensemble
 from ..core.errors import FileError, PluribusError
+from ..core.pace import laid_out
 from ..core.predictive import Predictive
 from ..core.seeds import mixed, reseed
 from ..data.batches import Batch, Batches
@@ -92,7 +93,7 @@ class Lesson(L.LightningModule):
         x, y, weight = batch
         step, epoch = self.global_step, len(self.train_batches)
         reseed(mixed(self.settings.seed, STEP, step, self.global_rank))
-        views, targets = self.ensemble.deal(self.cast(x), y)
+        views, targets = self.ensemble.deal(laid_out(self.ensemble, self.cast(x)), y)
         temper = optimisers.penalty_at(step, epoch, self.settings)
         loss = self.ensemble.objective(self.ensemble(views), targets, self.own_criterion, self.rows, temper)
         loss = loss * weight if weight != 1.0 else loss
@@ -128,7 +129,7 @@ class Lesson(L.LightningModule):
         assert self.tally is not None
         reseed(mixed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
         x, y, _ = batch
-        outputs = self.ensemble(self.cast(x))
+        outputs = self.ensemble(laid_out(self.ensemble, self.cast(x)))
         if self.ensemble.task == "regression":
             outputs, y = self.preparation.answers(outputs), self.preparation.answers(y)
         self.tally.add(Predictive(outputs, self.ensemble.task), y)

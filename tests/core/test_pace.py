@@ -98,3 +98,34 @@ def test_an_answer_takes_fewer_rows_at_once_the_more_a_row_takes():
     ensemble.samples = 200
     assert few * 20 * ensemble.extent.branched <= pace.AT_ONCE
     assert ensemble.at_once <= few // 10 + 1
+
+
+class Viewing(nn.Module):
+    """Insists on the usual order in memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4 * 4 * 4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.conv(x)
+        return self.head(y.view(y.shape[0], -1))
+
+
+@pytest.mark.parametrize("spec", [BatchEnsemble(2), MCDropout(samples=3), DeepEnsemble(2), pluribus.MIMO(2)], ids=str)
+def test_channels_come_last_where_the_network_takes_them_so(spec):
+    x = images(4)
+    for net, taken in ((ResidualCNN(), True), (Viewing(), False), (nn.Sequential(nn.Flatten(), nn.Linear(108, 3)), False)):
+        if isinstance(spec, pluribus.MIMO) and not taken and not isinstance(net, Viewing):
+            continue  # it needs two layers
+        ensemble = pluribus.ensemble(net, spec, example=x[:2])
+        answer = ensemble.predict(x)
+        assert ensemble.channels_last == taken
+        assert pace.laid_out(ensemble, x).is_contiguous(memory_format=torch.channels_last) == taken
+        if not ensemble.sampled:
+            torch.testing.assert_close(answer.outputs, ensemble.eval()(x), rtol=0, atol=1e-5)
+
+
+def test_one_channel_is_left_as_it_is():
+    assert not pace.convolves(nn.Conv2d(1, 4, 3), torch.randn(2, 1, 8, 8))
+    assert pace.convolves(nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8))
