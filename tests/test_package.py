@@ -113,7 +113,7 @@ def test_the_documentation_shows_the_recorded_costs():
     assert section(costs, "../benchmarks/results") in (ROOT / "docs" / "performance.md").read_text()
 
 
-@pytest.mark.parametrize("script", ["benchmarks/throughput.py"])
+@pytest.mark.parametrize("script", ["benchmarks/throughput.py", "benchmarks/parts.py"])
 def test_a_wrong_argument_is_answered_with_a_sentence_and_exit_code_2(script):
     done = subprocess.run([sys.executable, str(ROOT / script), "--repeats", "0"], capture_output=True, text=True)
     assert done.returncode == 2

@@ -90,3 +90,43 @@ def test_settings_reach_every_part_and_are_saved(tmp_path):
 def test_of_must_be_a_spec():
     with pytest.raises(TypeError, match="of must be a spec"):
         DeepEnsemble(of=Inner)
+
+
+def test_stacked_members_answer_and_train_as_networks_of_their_own():
+    """The same starting weights, drawn from the same seed; ten steps of momentum and decay; every member equal to rounding."""
+    x, y = torch.randn(16, 5, dtype=torch.double), torch.arange(16) % 3
+    net = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 8, bias=False), nn.Tanh(), nn.Linear(8, 3)).double()
+    found = []
+    for stacked in (None, False):
+        torch.manual_seed(0)
+        ensemble = pluribus.ensemble(net, DeepEnsemble(4, stacked=stacked))
+        optimizer = torch.optim.SGD(ensemble.param_groups(), lr=0.1, momentum=0.9, weight_decay=1e-2)
+        for _ in range(10):
+            optimizer.zero_grad()
+            ensemble.loss(x, y).backward()
+            optimizer.step()
+        found.append(ensemble.eval())
+    stacked, apart = found
+    assert len(list(stacked.parameters())) == 5, "one tensor a layer for all members"
+    torch.testing.assert_close(stacked(x), apart(x), rtol=0, atol=1e-12)
+    torch.testing.assert_close(stacked.fold()(x), apart.fold()(x), rtol=0, atol=1e-12)
+    for index in range(4):
+        torch.testing.assert_close(stacked.member(index)(x), apart.member(index)(x), rtol=0, atol=1e-12)
+
+
+def test_only_networks_whose_weights_are_all_in_linear_layers_are_stacked():
+    assert pluribus.ensemble(NestedMLP(), DeepEnsemble(2)).branch is not None, "a forward of its own may read weights"
+    assert pluribus.ensemble(NestedMLP(), DeepEnsemble(2, stacked=True)).branch is None
+    with pytest.raises(ConversionError, match="all in linear layers"):
+        pluribus.ensemble(ResidualCNN(), DeepEnsemble(2, stacked=True))
+    with pytest.raises(ValueError, match="plain networks"):
+        DeepEnsemble(2, of=Inner(), stacked=True)
+
+
+def test_a_frozen_layer_stays_frozen_when_stacked():
+    net = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 3))
+    net[0].weight.requires_grad_(False)
+    ensemble = pluribus.ensemble(net, DeepEnsemble(2))
+    assert not ensemble.net[0].weights.requires_grad
+    assert ensemble.net[0].biases.requires_grad
+    assert torch.equal(ensemble.net[0].weights[1], net[0].weight), "and is the same in every member"

@@ -1,0 +1,155 @@
+"""What each mechanism wins by itself: the measurements behind `core/pace.py`, `core/noise.py` and `core/memory.py`.
+
+    python benchmarks/parts.py [--repeats 7] [--only masks,layout,memory,apart,stacked,compile] [--out benchmarks/results]
+
+Each row is a ratio of two ways to do the same work, in the same interleaved run: below one, ours is faster.
+"""
+
+import argparse
+import ctypes
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+import pluribus
+from pluribus import BatchEnsemble, DeepEnsemble, Mixture
+from pluribus.bench.race import race, ratio
+from pluribus.bench.work import Step, answer
+from pluribus.core import memory, noise, pace
+from pluribus.core.files import json_text, write
+from pluribus.models import lenet5, mlp, resnet, small_cnn, wide_resnet
+
+Rival = tuple[str, Callable[[], Any], Callable[[], Any]]
+"""What is compared, the way to beat, and ours."""
+
+
+def masks() -> Iterator[Rival]:
+    x = torch.randn(64, 16, 32, 32)
+    near = noise.rounded(0.1)
+    assert near is not None
+    fine = noise.Rounded(16, 6554)
+    numbers = lambda: torch.rand(x.shape) >= 0.1  # noqa: E731
+    yield "a mask of 2²⁰ units: eight random bits over a uniform number", numbers, lambda: noise.mask(x.numel(), near)
+    yield "sixteen random bits over a uniform number", numbers, lambda: noise.mask(x.numel(), fine)
+    bernoulli = lambda: torch.empty_like(x).bernoulli_(0.9)  # noqa: E731
+    yield "eight random bits over torch's Bernoulli", bernoulli, lambda: noise.mask(x.numel(), near)
+
+
+def layout() -> Iterator[Rival]:
+    nets = {"LeNet-5": (lenet5, 1, 28), "SmallCNN": (small_cnn, 3, 32), "ResNet-20": (resnet, 3, 32)}
+    nets["WRN-16-2"] = (lambda: wide_resnet(16, 2), 3, 32)
+    for name, (make, channels, size) in nets.items():
+        x, y = torch.randn(128, channels, size, size), torch.randint(0, 10, (128,))
+        last = x.contiguous(memory_format=torch.channels_last)
+        net = make().eval()
+        yield f"channels last, {name}, forward", inferring(answer(net, x)), inferring(answer(net, last))
+        yield f"channels last, {name}, training step", Step(make(), x, y), Step(make(), last, y)
+
+
+def kept() -> Iterator[Rival]:
+    net = resnet(20).eval()
+    for rows in (128, 640):
+        x = torch.randn(rows, 3, 32, 32).contiguous(memory_format=torch.channels_last)
+        run = inferring(answer(net, x))
+        yield f"freed memory kept, ResNet-20, forward, {rows} rows", after(returning, run), after(memory.keep_freed, run)
+
+
+def returning() -> None:
+    """What glibc does by itself."""
+    mallopt = ctypes.CDLL(None).mallopt
+    mallopt(memory.MMAP_THRESHOLD, 128 * 1024), mallopt(memory.TRIM_THRESHOLD, 128 * 1024)
+
+
+def apart() -> Iterator[Rival]:
+    cases: list[tuple[str, nn.Module, pluribus.Spec, tuple[int, ...]]] = [
+        ("BatchEnsemble, M = 4, ResNet-20", resnet(20), BatchEnsemble(4), (3, 32, 32)),
+        ("Mixture, M = 4, WRN-16-2", wide_resnet(16, 2), Mixture(4), (3, 32, 32)),
+        ("BatchEnsemble, M = 4, MLP 256-256", mlp(64, 10, (256, 256)), BatchEnsemble(4), (64,)),
+    ]
+    for name, net, spec, shape in cases:
+        for rows in (1, 4, 16, 64, 512) if len(shape) == 1 else (1, 4, 16, 64):
+            x = torch.randn(rows, *shape)
+            x = x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
+            ensemble = pluribus.ensemble(net, spec, example=x).eval()
+            run = inferring(lambda ensemble=ensemble, x=x: ensemble(x))
+            run()
+            width = ensemble.extent.branched * rows
+            title = f"one after the other, {name}, forward, {rows} rows (2^{width.bit_length() - 1} numbers)"
+            yield title, after(lambda: setattr(pace, "APART", 2**60), run), after(lambda: setattr(pace, "APART", 1), run)
+
+
+def stacked() -> Iterator[Rival]:
+    for hidden, rows in (((64, 64), 32), ((256, 256), 256)):
+        x, y = torch.randn(rows, 64), torch.randint(0, 10, (rows,))
+        loop, stack = (
+            Step(pluribus.ensemble(mlp(64, 10, hidden), DeepEnsemble(16, stacked=way), example=x), x, y)
+            for way in (False, True)
+        )
+        yield f"deep ensemble stacked, M = 16, MLP {hidden[0]}-{hidden[1]}, {rows} rows, training step", loop, stack
+
+
+def compiled() -> Iterator[Rival]:
+    for spec in (BatchEnsemble(32), DeepEnsemble(16)):
+        x = torch.randn(256, 64)
+        ensemble = pluribus.ensemble(mlp(64, 10, (256, 256)), spec, example=x).eval()
+        ensemble(x)
+        fast = torch.compile(ensemble)
+        yield (
+            f"torch.compile, {spec}, MLP 256-256, forward",
+            inferring(lambda e=ensemble, x=x: e(x)),
+            inferring(lambda e=fast, x=x: e(x)),
+        )
+
+
+def after(first: Callable[[], Any], run: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: (first(), run())
+
+
+def inferring(run: Callable[[], Any]) -> Callable[[], None]:
+    def quietly() -> None:
+        with torch.inference_mode():
+            run()
+
+    return quietly
+
+
+PARTS = {"masks": masks, "layout": layout, "memory": kept, "apart": apart, "stacked": stacked, "compile": compiled}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--only", default=",".join(PARTS), help="of " + ", ".join(PARTS))
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results"))
+    options = parser.parse_args()
+    chosen = options.only.split(",")
+    if options.repeats < 1 or set(chosen) - set(PARTS):
+        parser.error(f"--repeats must be at least 1, and --only of {', '.join(PARTS)}")
+    torch.set_num_threads(2)
+    torch.manual_seed(0)
+    rows = []
+    for part in chosen:
+        for title, theirs, ours in PARTS[part]():
+            memory.keep_freed()
+            times = list(race({"theirs": theirs, "ours": ours}, options.repeats))
+            found = ratio([each["ours"] for each in times], [each["theirs"] for each in times])
+            rows.append({"part": part, "title": title, "median": found.median, "low": found.low, "high": found.high})
+            print(f"{title:<88} {found.median:6.2f}×  ({found.low:.2f} to {found.high:.2f})", flush=True)
+            if part == "apart":
+                pace.APART = 2**17
+    about = {"torch": torch.__version__, "machine": platform.machine(), "threads": 2, "repeats": options.repeats}
+    options.out.mkdir(parents=True, exist_ok=True)
+    write(options.out / "parts.json", json_text({"about": about, "rows": rows}))
+    lines = [f"| {row['title']} | {row['median']:.2f}× | {row['low']:.2f} to {row['high']:.2f} |" for row in rows]
+    head = ["# What each mechanism wins", "", "Time over that of the other way: `python benchmarks/parts.py`.", ""]
+    head += ["| | median | middle half |", "|---|---|---|"]
+    write(options.out / "parts.md", "\n".join([*head, *lines, ""]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
