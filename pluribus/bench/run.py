@@ -85,7 +85,6 @@ def measure(plan: dict[str, list[Job]], folder: Path, settings: Settings, about:
     done, total = 0, settings.repeats * sum(job.heat.slices for jobs in plan.values() for job in jobs)
     with threads(settings.threads), torch.random.fork_rng(devices=[]):
         for part, jobs in plan.items():
-            rows: list[Json] = []
             for job in jobs:
                 title = f"{part}: {job.heat.title}: {job.name}"
                 report(title, done, total)
@@ -96,9 +95,9 @@ def measure(plan: dict[str, list[Job]], folder: Path, settings: Settings, about:
                     report(title, done, total)
 
                 reseed(0)
-                rows += job.rows(job.heat.run(settings.batch, settings.repeats, tell))
-            found = results.merged(found, part, rows, when, run)
-            results.save(folder, found)
+                rows = job.rows(job.heat.run(settings.batch, settings.repeats, tell))
+                found = results.merged(found, part, rows, when, run)
+                results.save(folder, found)  # what is killed now has lost one heat
     return found
 
 

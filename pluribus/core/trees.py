@@ -73,6 +73,20 @@ def repeated(leaf: Tensor, times: int) -> Tensor:
     return torch.cat([leaf] * times)  # keeps channels last where they are; a flattened expansion would not
 
 
+def taken(leaf: Tensor, index: Tensor) -> Tensor:
+    """Rows by an index `[M, B]` → `[M, B, …]`, with channels last where they are."""
+    index = index.to(leaf.device)
+    if not channels_last(leaf):
+        return leaf[index]
+    rows = leaf[index.flatten()].contiguous(memory_format=torch.channels_last)
+    return rows.unflatten(0, index.shape)
+
+
+def channels_last(leaf: Tensor) -> bool:
+    """Whether images lie in memory with their channels last, and not also in the usual order."""
+    return leaf.dim() == 4 and leaf.is_contiguous(memory_format=torch.channels_last) and not leaf.is_contiguous()
+
+
 def concatenated(trees: list[Any]) -> Any:
     """One batch out of several, tensor by tensor."""
     return apply(lambda *tensors: torch.cat(tensors), *trees)

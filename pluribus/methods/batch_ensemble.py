@@ -29,7 +29,7 @@ from ..core.surgery import Patterns, Subject, copied
 
 LARGE = 2**14
 """Numbers of a member that enter or leave a linear layer, from which on members go through it one after the other."""
-CACHE = 2**18
+CACHE = 2**19
 """Numbers that they may have together there."""
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 
@@ -85,7 +85,7 @@ class RankOneEnsemble(Ensemble):
         size, count = trees.rows(x), self.state.count
         each = -(-size // count)
         index = (torch.arange(each * count) % size).view(count, each)
-        return Views(trees.apply(lambda leaf: leaf[index.to(leaf.device)], x)), y[index.to(y.device)]
+        return Views(trees.apply(lambda leaf: trees.taken(leaf, index), x)), y[index.to(y.device)]
 
 
 class RankOne(MemberLayer):

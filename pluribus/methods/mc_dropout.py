@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from ..core import noise
 from ..core.affine import AFFINE
 from ..core.branching import quiet
 from ..core.ensemble import Ensemble
@@ -65,6 +66,10 @@ class MCDropout(Spec):
             note = f"the network had no dropout layer: dropout of {self.rate} was put before {', '.join(layers)}"
         ensemble = MCDropoutEnsemble(subject, self, members, replaced)
         ensemble.notes.append(note)
+        rates = {layer.rate: noise.rounded(layer.rate) for layer in ensemble.modules() if isinstance(layer, Dropping)}
+        changed = [f"{rate:g} is {near.threshold}/{2**near.bits}" for rate, near in rates.items() if near and near.rate != rate]
+        if changed:
+            ensemble.notes.append(f"on a CPU masks come from random bytes, and a rate of {', '.join(changed)}")
         for name, module in subject.modules.items():
             if isinstance(module, (nn.MultiheadAttention, nn.RNNBase)) and module.dropout > 0:
                 kind = type(module).__name__

@@ -94,7 +94,7 @@ class MIMOEnsemble(Ensemble):
         """Views and targets `[M, B·r, …]`."""
         assert isinstance(self.spec, MIMO)
         index = dealing(trees.rows(x), self.spec).to(y.device)
-        views = trees.apply(lambda leaf: leaf[index.to(leaf.device)], x)
+        views = trees.apply(lambda leaf: trees.taken(leaf, index), x)
         return Views(views), y[index]
 
     def check_order(self, order: list[str]) -> None:
@@ -195,7 +195,10 @@ class Merge(Converted):
         if self.affine.groups > 1 or self.affine.transposed is not None:
             each = [self.affine(rows[m], self.weights[m], self.offset if m == 0 else None) for m in range(count)]
             return torch.stack(each).sum(0)
-        return self.affine(self.side_by_side(rows), self.weights.movedim(0, 1).flatten(1, 2), self.offset)
+        merged = self.side_by_side(rows)
+        if trees.channels_last(x):
+            merged = merged.contiguous(memory_format=torch.channels_last)
+        return self.affine(merged, self.weights.movedim(0, 1).flatten(1, 2), self.offset)
 
     def side_by_side(self, views: Tensor) -> Tensor:
         """`[M, B, C, …]` → `[B, M·C, …]`; of features on the last axis, `[M, B, …, C]` → `[B, …, M·C]`."""

@@ -37,12 +37,12 @@ def test_what_cannot_be_measured_is_said(asked, said):
         planned(**asked)
 
 
-def test_progress_ends_where_it_said_it_would_and_parts_are_written_one_by_one(tmp_path, monkeypatch):
+def test_progress_ends_where_it_said_it_would_and_heats_are_written_one_by_one(tmp_path, monkeypatch):
     plan = planned(["table", "growth"], ["mlp"], ["multihead"])
     saved, told = [], []
     monkeypatch.setattr(results, "save", lambda folder, found: saved.append([p for p in results.PARTS if found[p]]))
     measure(plan, tmp_path, Settings(2, 4, 1), ABOUT, lambda what, done, total: told.append((done, total)))
-    assert saved == [["table"], ["table", "growth"]]
+    assert saved == [["table"], ["table"], ["table", "growth"], ["table", "growth"]]
     slices = 2 * (2 * 2 + 2 * 5)  # repeats × (works × (base, method) + works × (base, four sizes))
     assert told[-1] == (slices, slices)
     assert [done for done, _ in told] == sorted(done for done, _ in told)

@@ -129,3 +129,22 @@ def test_channels_come_last_where_the_network_takes_them_so(spec):
 def test_one_channel_is_left_as_it_is():
     assert not pace.convolves(nn.Conv2d(1, 4, 3), torch.randn(2, 1, 8, 8))
     assert pace.convolves(nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8))
+
+
+@pytest.mark.parametrize("spec", [pluribus.MIMO(2), BatchEnsemble(2, batches="split")], ids=str)
+def test_a_dealt_batch_keeps_its_channels_last(spec):
+    x, y = images(6).contiguous(memory_format=torch.channels_last), torch.arange(6) % 3
+    ensemble = pluribus.ensemble(ResidualCNN(), spec, example=x[:2])
+    torch.manual_seed(0)
+    views, targets = ensemble.deal(x, y)
+    assert views.batch.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
+    torch.manual_seed(0)
+    usual, same = ensemble.deal(x.contiguous(), y)
+    assert torch.equal(views.batch, usual.batch)
+    assert torch.equal(targets, same)
+    seen = []
+    next(m for m in ensemble.net.modules() if isinstance(m, nn.BatchNorm2d)).register_forward_pre_hook(
+        lambda _, given: seen.append(given[0])
+    )
+    ensemble(views)
+    assert seen[0].is_contiguous(memory_format=torch.channels_last)
