@@ -155,8 +155,8 @@ TRIALS = (
         "lenet5",
         "forward",
         (
-            Target("Variance, first dense layer, K = 20", converted(Variance(samples=20, include="7")), 3.0, "variance"),
-            Target("MC dropout after it, K = 20", dropping_late, 3.0, "mc-dropout"),
+            Target("Variance, first dense layer, K = 20", converted(Variance(samples=20, include="7")), 2.0, "variance"),
+            Target("MC dropout after it, K = 20", dropping_late, 1.5, "mc-dropout"),
             Target("naive: 20 passes", lambda net, _: Again(net, 20)),
         ),
     ),
@@ -165,7 +165,7 @@ TRIALS = (
     Trial(
         "mlp",
         "training step",
-        (Target("deep ensemble, M = 16, batch of 32", converted(DeepEnsemble(members=16)), 6.0, "deep-ensemble"),),
+        (Target("deep ensemble, M = 16, batch of 32", converted(DeepEnsemble(members=16)), 3.0, "deep-ensemble"),),
         rows=32,
     ),
 )
