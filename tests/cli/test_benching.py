@@ -38,7 +38,7 @@ def test_targets_are_printed_with_their_verdict_in_80_columns(pluribus):
     answer = pluribus("bench --part targets --networks mlp --repeats 1 --batch 4 --threads 1")
     assert answer.code == 0, answer
     (line,) = [line for line in answer.out.splitlines() if "deep ensemble, M = 16" in line]
-    assert "≤ 6.00×" in line
+    assert "≤ 3.00×" in line
     assert line.split()[-1] in ("met", "MISSED")
     assert max(map(len, answer.out.splitlines())) <= 80
     assert "1 repeats are too few for a verdict" in answer.out
