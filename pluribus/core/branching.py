@@ -75,6 +75,7 @@ def find(ensemble: "Ensemble", batch: Any) -> Branch:
     layers = {name: m for name, m in ensemble.net.named_modules() if isinstance(m, MemberLayer)}
     state, two = ensemble.state, trees.few(batch, 2)
     before = state.count
+    ensemble.extent = Extent()  # of an earlier search: members that ran one after the other would agree with themselves
     with quiet(ensemble), noise_for_zeros(ensemble):
         state.count = ensemble.probed
         probe = state.probe = Probe(ensemble.probed)

@@ -148,3 +148,16 @@ def test_a_dealt_batch_keeps_its_channels_last(spec):
     )
     ensemble(views)
     assert seen[0].is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_second_search_for_the_branch_compares_members_that_run_together(monkeypatch):
+    """One after the other they would agree with themselves, wherever they part."""
+    monkeypatch.setattr(pace, "APART", 1)
+    ensemble = pluribus.ensemble(ResidualCNN(), BatchEnsemble(2)).eval()
+    ensemble(images(4))
+    assert pace.apart(ensemble, images(4))
+    kind, seen = type(ensemble), []
+    together = kind.together
+    monkeypatch.setattr(kind, "together", lambda self, x: seen.append(pace.apart(self, x)) or together(self, x))
+    ensemble.prepare(images(4))
+    assert seen[0] is False
