@@ -16,7 +16,7 @@ from .members import MemberLayer
 if TYPE_CHECKING:
     from .ensemble import Ensemble
 
-APART = 2**17
+APART = 2**20
 """Numbers in a member's largest tensor from which on members run one after the other."""
 AT_ONCE = 2**21
 """Numbers in the largest tensor that an answer may take: about what caches hold, and what the allocator keeps at hand."""
