@@ -16,7 +16,7 @@ from ..training.settings import Settings
 PANELS = {
     "What to learn": ("data", "data_dir", "model", "method", "augment", "validation", "rows"),
     "How to train": (
-        *("epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "nesterov", "weight_decay"),
+        *("epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "beta1", "nesterov", "weight_decay"),
         *("label_smoothing", "clip", "kl_warmup", "patience"),
     ),
     "Learning rate": ("schedule", "warmup", "milestones", "gamma"),

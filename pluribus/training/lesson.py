@@ -23,7 +23,7 @@ from ..metrics.streaming import Tally
 from . import optimisers
 from .settings import Settings
 
-BINDING = ("seed", "batch_size", "optimizer", "momentum", "nesterov", "precision")
+BINDING = ("seed", "batch_size", "optimizer", "momentum", "beta1", "nesterov", "precision")
 """Settings that a run must go on with. Others (epochs, lr, schedule) may be changed by who knows why."""
 STEP, VALIDATION = 3, 4  # places of the seed; the data's are 1 and 2
 

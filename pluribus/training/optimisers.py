@@ -10,14 +10,15 @@ from .settings import Settings
 
 
 def optimiser(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
-    """The optimiser of the ensemble's `param_groups()`."""
+    """The optimiser of the ensemble's `param_groups()`. A group's `rate` multiplies the learning rate."""
     rate, decay = settings.rate, settings.decay
+    groups = [group | ({"lr": rate * group["rate"]} if "rate" in group else {}) for group in groups]
     if settings.optimizer == "sgd":
         nesterov = settings.nesterov and settings.momentum > 0
         return torch.optim.SGD(groups, rate, settings.momentum, weight_decay=decay, nesterov=nesterov)
     if settings.optimizer == "adam":
-        return torch.optim.Adam(groups, rate, weight_decay=decay)
-    return torch.optim.AdamW(groups, rate, weight_decay=decay)
+        return torch.optim.Adam(groups, rate, (settings.beta1, 0.999), weight_decay=decay)
+    return torch.optim.AdamW(groups, rate, (settings.beta1, 0.999), weight_decay=decay)
 
 
 def rate_at(step: int, steps: int, epoch: int, settings: Settings) -> float:

@@ -31,6 +31,7 @@ class Settings(BaseModel):
     optimizer: Optimizer = Field("adamw", description="sgd, adam or adamw")
     lr: Positive | None = Field(None, description="learning rate at its highest [0.05 for sgd, else 0.001]")
     momentum: Share = Field(0.9, description="of sgd")
+    beta1: Share = Field(0.9, description="of adam and adamw: how much of the mean gradient is kept")
     nesterov: bool = Field(True, description="Nesterov's momentum, of sgd")
     weight_decay: NotNegative | None = Field(None, description="[0.0005 for sgd, 0 for adam, 0.01 for adamw]")
 

@@ -93,3 +93,29 @@ def test_intervals_are_steps_or_time(text, meant):
 def test_settings_that_make_no_sense_are_refused(wrong):
     with pytest.raises(ValueError, match=next(reversed(wrong)) if len(wrong) == 1 else "warmup"):
         Settings(**wrong)
+
+
+def test_a_group_with_a_rate_learns_so_many_times_faster():
+    """Adam's first step is the learning rate, whatever the gradient."""
+    net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+    ensemble = pluribus.ensemble(net, pluribus.VariationalDropout(log_alpha_rate=7.0, include="0"))
+    optimizer = optimiser(ensemble.param_groups(), Settings(optimizer="adam", lr=0.01))
+    before = {name: value.detach().clone() for name, value in ensemble.named_parameters()}
+    ensemble.train().loss(torch.randn(5, 3), torch.tensor([0, 1, 0, 1, 0]), examples=5).backward()
+    optimizer.step()
+    for name, value in ensemble.named_parameters():
+        moved = (value - before[name]).abs().max().item()
+        assert moved == pytest.approx(0.07 if "log_alpha" in name else 0.01, rel=1e-3)
+
+
+def test_a_rate_of_one_is_no_group_of_its_own():
+    net = torch.nn.Linear(3, 2)
+    groups = pluribus.ensemble(net, pluribus.VariationalDropout()).param_groups()
+    assert all("rate" not in group for group in groups)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw"])
+def test_beta1_reaches_the_optimiser(kind):
+    groups = pluribus.ensemble(torch.nn.Linear(3, 2), pluribus.Single()).param_groups()
+    made = optimiser(groups, Settings(optimizer=kind, beta1=0.95))
+    assert made.param_groups[0]["betas"] == (0.95, 0.999)
