@@ -123,10 +123,15 @@ class Affine:
         """The standard deviation of the response to each row of x, of weights with this variance: √(Σ x² variance).
 
         In single precision or better: squares leave the range of half precision, and √0 would have no gradient there.
+        The variances of a linear layer may be a sparse matrix.
         """
         wide = torch.promote_types(x.dtype, torch.float)
         with nullcontext() if x.is_meta else torch.autocast(x.device.type, enabled=False):
-            return (self(x.to(wide).square(), variance.to(wide)) + 1e-16).sqrt()
+            squares, variance = x.to(wide).square(), variance.to(wide)
+            if variance.layout is torch.strided:
+                return (self(squares, variance) + 1e-16).sqrt()
+            columns = variance @ squares.flatten(0, -2).mT
+            return (columns.mT.contiguous() + 1e-16).sqrt().unflatten(0, x.shape[:-1])
 
     def along(self, vectors: Tensor, y: Tensor) -> Tensor:
         """Vectors `[M, C]` shaped to act on the channels of `[M, B, …]`: the last axis of a linear layer, else the third."""

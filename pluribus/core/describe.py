@@ -14,6 +14,7 @@ from . import trees
 from .affine import skeleton
 from .errors import Unsupported
 from .modes import evaluating
+from .random_weights import random_layers
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -52,6 +53,7 @@ class Description:
     seen: bool
     foldable: bool
     notes: list[str] = field(default_factory=list)
+    pruned: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         lines = [self.spec, f"  members     {self.members} in evaluation; {self.branch}"]
@@ -72,6 +74,7 @@ class Description:
         if self.left:
             lines.append(f"  left        {len(self.left)}")
             lines += [f"    {name}: {why}" for name, why in self.left.items()]
+        lines += [f"  pruned      {name or 'the network itself'}: {what}" for name, what in self.pruned.items()]
         lines += [f"  note        {note}" for note in self.notes]
         return "\n".join(textwrap.fill(line, 80, subsequent_indent=" " * 14, break_on_hyphens=False) for line in lines)
 
@@ -113,6 +116,7 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
         seen=row is not None,
         foldable=deployed is not None,
         notes=[*ensemble.notes, *(["its draws are fixed"] if ensemble.frozen else [])],
+        pruned={name: said for name, layer in random_layers(ensemble.net).items() if (said := layer.pruned())},
     )
 
 

@@ -16,6 +16,7 @@ from .ensemble import Ensemble
 from .errors import FileError
 from .files import write
 from .members import MemberLayer
+from .random_weights import random_layers
 from .spec import Spec
 from .surgery import Subject, signature
 
@@ -65,6 +66,7 @@ def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
             if setting in part.settings:
                 setattr(part, setting, value)
     _fix_draws(made, {name: tensors[name] for name in about["frozen"] if name in tensors})
+    _make_still(made, tensors)
     own = made.state_dict()
     tensors |= {alias: tensors[name] for alias, name in about["aliases"].items() if name in tensors}
     for name in sorted(set(own) ^ set(tensors)):
@@ -95,6 +97,13 @@ def _fix_draws(ensemble: Ensemble, draws: dict[str, Tensor]) -> None:
     for part in _ensembles(ensemble).values():
         if part.sampled and any(_fixed(layer) for layer in part.net.modules()):
             part.sampled = False
+
+
+def _make_still(ensemble: Ensemble, tensors: dict[str, Tensor]) -> None:
+    """Make place for the mask of weights that were pruned to their mean."""
+    for name, layer in random_layers(ensemble).items():
+        if f"{name}.still" in tensors:
+            layer.still = torch.zeros_like(layer.mu, dtype=torch.bool)
 
 
 def _fixed(layer: nn.Module) -> bool:

@@ -21,10 +21,11 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ..core.affine import AFFINE, Affine, parts
+from ..core.affine import AFFINE, parts
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
-from ..core.members import MemberLayer, Members
+from ..core.members import Members
+from ..core.random_weights import RandomWeights
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject
 
@@ -83,19 +84,16 @@ class VarianceEnsemble(Ensemble):
             self.remark(f"the layer before the last to run is {ran[-2]}, not the one converted: pass example=, or include=")
 
 
-class ZeroMean(MemberLayer):
+class ZeroMean(RandomWeights):
     """A layer with weights `sigma` · ε. The sign of `sigma` means nothing, so it needs no logarithm."""
 
     def __init__(self, layer: nn.Module, members: Members, noise: str, sample: str) -> None:
-        super().__init__(members)
-        self.affine = Affine(layer)
+        super().__init__(layer, members)
         self.noise, self.sample = noise, sample
         weight, bias = parts(layer)
-        sigma = torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5
-        self.sigma = nn.Parameter(sigma)
+        self.mean = None
+        self.sigma: nn.Parameter = nn.Parameter(torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5)
         self.offset = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
-        self.frozen: Tensor | None
-        self.register_buffer("frozen", None)
 
     def respond(self, x: Tensor) -> Tensor:
         if self.frozen is not None:
@@ -109,8 +107,10 @@ class ZeroMean(MemberLayer):
 
     def std(self, x: Tensor) -> Tensor:
         """The standard deviation of the response to each row of x."""
-        scale = VARIANCE[self.noise]
-        return self.affine.deviation(x, self.once("variance", lambda: scale * self.sigma.square(), self.sigma))
+        return self.deviation(x, self.variance)
+
+    def variance(self) -> Tensor:
+        return VARIANCE[self.noise] * self.sigma.square()
 
     def epsilon(self, like: Tensor) -> Tensor:
         """Noise for one set of weights a member, `[M, *like.shape]`."""

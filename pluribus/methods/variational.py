@@ -26,11 +26,12 @@ import torch
 from torch import Tensor, nn
 
 from ..core import divergence
-from ..core.affine import AFFINE, Affine, parts
+from ..core.affine import AFFINE, parts
 from ..core.ensemble import Criterion, Ensemble
 from ..core.fresh import scale
-from ..core.members import MemberLayer, Members
+from ..core.members import Members
 from ..core.modes import evaluating
+from ..core.random_weights import RandomWeights
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
 from ..core.surgery import Patterns, Subject
 
@@ -44,7 +45,8 @@ class VariationalDropout(Spec):
     """Give weights learnt Gaussian noise. Without `include`, the weights of every layer.
 
     `kl` is how the log-uniform divergence is computed: "approximation" (Molchanov et al.) or "monte-carlo", one draw a
-    weight. Student-t is always by Monte Carlo, ARD always exact. `log_alpha` is where the noise starts.
+    weight. Student-t is always by Monte Carlo, ARD always exact. `log_alpha` is where the noise starts, and `log_alpha_rate`
+    how many times faster than the weights it is learnt: with Adam it can move by no more than the learning rate a step.
     A trained network is kept, unless its means are given up ("zero-mean"): `answer="mean"` predicts exactly as it did.
     """
 
@@ -58,6 +60,7 @@ class VariationalDropout(Spec):
     kl: Literal["approximation", "monte-carlo"] = "approximation"
     nu: float = 1e-16
     log_alpha: float = -5.0
+    log_alpha_rate: float = 1.0
     include: Patterns = None
     exclude: Patterns = None
 
@@ -69,6 +72,7 @@ class VariationalDropout(Spec):
         require_count("samples", self.samples, 1, "an answer needs a draw")
         require_number("nu", self.nu, positive=True)
         require_number("log_alpha", self.log_alpha)
+        require_number("log_alpha_rate", self.log_alpha_rate, positive=True)
 
     def kept(self) -> Keeps:
         return "other layers" if self.parameterization == "zero-mean" else self.keeps
@@ -126,6 +130,16 @@ class VariationalEnsemble(Ensemble):
     def noisy(self) -> list["Noisy"]:
         return [module for module in self.net.modules() if isinstance(module, Noisy)]
 
+    def param_groups(self) -> list[dict[str, Any]]:
+        """As of any ensemble, with log α in a group of its own if it has a `rate`, which multiplies `fit`'s learning rate."""
+        groups, rate = super().param_groups(), getattr(self.spec, "log_alpha_rate", 1.0)
+        fast = {id(layer.log_alpha) for layer in self.noisy() if layer.log_alpha is not None}
+        if rate == 1 or not fast:
+            return groups
+        apart = [p for group in groups for p in group["params"] if id(p) in fast]
+        rest = [group | {"params": [p for p in group["params"] if id(p) not in fast]} for group in groups]
+        return [group for group in rest if group["params"]] + [{"params": apart, "weight_decay": 0.0, "rate": rate}]
+
     def penalty(self) -> Tensor:
         """KL(q || prior), summed over all weights. For an improper prior it is zero at α → ∞."""
         return torch.stack([layer.kl() for layer in self.noisy()]).sum()
@@ -158,14 +172,13 @@ class VariationalEnsemble(Ensemble):
         return 1 if self.sampled and self.answer == "mean" else super().plain_members
 
 
-class Noisy(MemberLayer):
+class Noisy(RandomWeights):
     """A layer with weights N(`mean`, variance), the variance by `log_alpha` (one, one an output, one a weight) or `sigma`."""
 
     undecayed = ("log_alpha", "sigma")
 
     def __init__(self, layer: nn.Module, members: Members, spec: VariationalDropout) -> None:
-        super().__init__(members)
-        self.affine = Affine(layer)
+        super().__init__(layer, members)
         self.spec = spec
         self.answer: str = spec.answer
         weight, bias = parts(layer)
@@ -173,7 +186,7 @@ class Noisy(MemberLayer):
         self.mean = None if kind == "zero-mean" else nn.Parameter(weight.detach().clone(), weight.requires_grad)
         self.offset = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
         self.log_alpha: nn.Parameter | None = None
-        self.sigma: nn.Parameter | None = None
+        self.sigma = None
         if kind == "zero-mean":
             self.sigma = nn.Parameter(torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5)
         elif kind == "additive":  # the same noise to begin with as one α for the layer
@@ -181,16 +194,6 @@ class Noisy(MemberLayer):
         else:
             shape = {"layer": (), "neuron": (self.affine.outputs,), "weight": weight.shape}[kind]
             self.log_alpha = nn.Parameter(weight.new_full(shape, spec.log_alpha))
-        self.frozen: Tensor | None
-        self.register_buffer("frozen", None)
-
-    @property
-    def mu(self) -> Tensor:
-        """The mean of every weight."""
-        if self.mean is not None:
-            return self.mean
-        assert self.sigma is not None
-        return torch.zeros_like(self.sigma)
 
     def respond(self, x: Tensor) -> Tensor:
         answer = "sample" if self.training else self.answer
@@ -213,17 +216,16 @@ class Noisy(MemberLayer):
         """The standard deviation of the response to each row of x."""
         if self.spec.parameterization in ("layer", "neuron"):  # α is the same for all weights of an output, so it can wait
             assert self.log_alpha is not None
-            std = self.affine.deviation(x, self.mu.square())
+            std = self.deviation(x, lambda: self.moving(self.mu.square()))
             root = (0.5 * self.log_alpha).exp().expand(1, self.affine.outputs)
             return std * self.affine.along(root, std.unsqueeze(0)).squeeze(0)
-        return self.affine.deviation(x, self.variance())
+        return self.deviation(x, self.variance)
 
     def variance(self) -> Tensor:
-        """Of every weight."""
         if self.log_alpha is None:
             assert self.sigma is not None
             return self.sigma.square()
-        return self.alphas().exp() * self.mu.square()
+        return self.moving(self.alphas().exp() * self.mu.square())
 
     def alphas(self) -> Tensor:
         """log α in the shape of the weight, or one for all."""
