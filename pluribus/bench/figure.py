@@ -1,10 +1,9 @@
 """Two static figures: what every method costs, and how costs grow. The same results give the same bytes."""
 
-import io
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..reports.palette import LIGHT, MARKERS, THEMES, style
+from ..reports.drawing import MUTED, plain, svg
+from ..reports.palette import LIGHT, MARKERS, style
 from .cases import METHODS, TABLED
 from .networks import NETWORKS
 
@@ -13,37 +12,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Json = dict[str, Any]
-INK, MUTED, GRID = (THEMES["light"][name] for name in ("ink", "muted", "grid"))
 
 
 def costs(results: Json) -> bytes:
     """Time of every method on every network, as SVG."""
-    return _svg(_costs, results["table"])
+    return svg(lambda figure: _costs(figure, results["table"]))
 
 
 def grown(results: Json) -> bytes:
     """Time against M and K with the lines through it, as SVG."""
-    return _svg(_grown, results["growth"])
-
-
-def _svg(draw: Callable[["Figure", list[Json]], None], rows: list[Json]) -> bytes:
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise ImportError("the figures need matplotlib: pip install matplotlib") from error
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    # Nothing of the user's own style or of the clock may show.
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()
-        matplotlib.rcParams.update({"svg.hashsalt": "pluribus", "font.size": 10, "axes.edgecolor": MUTED, "text.color": INK})
-        figure = Figure(facecolor="white", layout="constrained")
-        FigureCanvasAgg(figure)
-        draw(figure, rows)
-        file = io.BytesIO()
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
-    return file.getvalue()
+    return svg(lambda figure: _grown(figure, results["growth"]))
 
 
 def _costs(figure: "Figure", rows: list[Json]) -> None:
@@ -64,7 +42,7 @@ def _costs(figure: "Figure", rows: list[Json]) -> None:
         _doubling(axes)
         axes.set_title(work, loc="left", fontsize=11)
         axes.set_xlabel("time, × the base network")
-        _plain(axes)
+        plain(axes, grid=False)
     panels[0].set_yticks(range(len(methods)), methods)
     panels[0].invert_yaxis()
     _legend(figure)
@@ -84,9 +62,7 @@ def _grown(figure: "Figure", rows: list[Json]) -> None:
                     labelled.add(row["method"])
             axes.set_title(f"{NETWORKS[network].title}, {work}", loc="left", fontsize=11)
             axes.set_xlabel("members or copies, M" if axis == "M" else "draws, K")
-            axes.grid(color=GRID, linewidth=1)
-            axes.set_axisbelow(True)
-            _plain(axes)
+            plain(axes)
         panels[place][0].set_ylabel("time, × the base network")
     _legend(figure)
 
@@ -128,11 +104,6 @@ def _doubling(axes: "Axes") -> None:
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}×"))
-
-
-def _plain(axes: "Axes") -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(colors=MUTED)
 
 
 def _legend(figure: "Figure") -> None:

@@ -199,12 +199,8 @@ def state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
     return about | ({"state": "started"} if run.path.is_dir() else {})
 
 
-def one(
-    options: dict[str, Any], path: str, threads: int, judging: dict[str, Any] | None = None, owner: int | None = None
-) -> str:
-    """What a worker does: one run, from wherever it is, and its judgement. An error of the run is written down, not thrown.
-
-    A worker on this machine ends with the process that owns it, however that ended; what was saved is taken up again."""
+def one(options: dict[str, Any], path: str, judging: dict[str, Any] | None = None, threads: int = 1) -> str:
+    """What a worker does: one run, from wherever it is, and its judgement. An error of the run is written down, not thrown."""
     import torch
 
     import pluribus  # noqa: F401  the methods
@@ -213,9 +209,6 @@ def one(
     from .evaluate import judge
     from .train import train
 
-    if owner not in (None, os.getpid()):
-        threading.Thread(target=ends_with, args=(owner,), daemon=True).start()
-        keep_freed()
     folder, before = Path(path), torch.get_num_threads()
     try:
         with ALONE:
@@ -240,22 +233,33 @@ def ends_with(owner: int | None) -> None:
 
 
 def everywhere(cells: list[Cell], path: Path, workers: str, judging: Judging | None = None) -> None:
-    """All cells through joblib, on the backend that `workers` names."""
+    """All cells, on the workers that `workers` names."""
+    told = None if judging is None else judging.model_dump(mode="json")
+    dispatched([(one, (cell.options, str((path / cell.name).resolve()), told)) for cell in cells], workers)
+
+
+def dispatched(tasks: list[tuple[Callable[..., Any], tuple[Any, ...]]], workers: str) -> None:
+    """Calls that do not need one another, through joblib. Each gets `threads` besides its arguments."""
     import joblib
 
-    told = None if judging is None else judging.model_dump(mode="json")
     owner = os.getpid() if workers.isdecimal() else None
     try:
         with placed(workers) as (backend, count, threads):
-            jobs = [
-                joblib.delayed(one)(cell.options, str((path / cell.name).resolve()), threads, told, owner) for cell in cells
-            ]
+            jobs = [joblib.delayed(owned)(owner, call, *arguments, threads=threads) for call, arguments in tasks]
             with joblib.parallel_config(backend=backend, n_jobs=count):
                 joblib.Parallel(batch_size=1, pre_dispatch="all")(jobs)
     except Exception as error:
         if type(error).__name__ in ("TerminatedWorkerError", "KilledWorker", "BrokenProcessPool", "WorkerCrashedError"):
             raise WorkerDied(type(error).__name__) from error
         raise
+
+
+def owned(owner: int | None, call: Callable[..., Any], *arguments: Any, threads: int) -> Any:
+    """A worker on this machine ends with the process that owns it, however that ended; what was saved is taken up again."""
+    if owner not in (None, os.getpid()):
+        threading.Thread(target=ends_with, args=(owner,), daemon=True).start()
+        keep_freed()
+    return call(*arguments, threads=threads)
 
 
 def check_workers(workers: str) -> None:
