@@ -11,13 +11,14 @@ PEERS_READY := $(PEERS)/ready-$(firstword $(shell echo '$(PEER_VERSIONS)' | cksu
 # The small tensors of the tests and the demo are slower, not faster, on more threads than cores.
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: help demo test test-all lint format results bench bench-peers clean
+.PHONY: help demo test test-all lint format results papers bench bench-peers clean
 
 help:
 	@echo "make demo      compare every method on the digits: a table, and a page to decide by (a few minutes)"
 	@echo "make test      lint, types, docstring examples and tests"
 	@echo "make test-all  the slow tests, too"
 	@echo "make results   run the recorded comparisons on real data (hours) and show them in the README"
+	@echo "make papers    run the papers' tables and figures at the cpu scale on real data (hours); what is recorded is not run again"
 	@echo "make bench     what methods and the training loop cost, as ratios to the base network"
 	@echo "make bench-peers  the same methods in torch-uncertainty and TabM against ours (6 GB in $(PEERS), never part of the tests)"
 	@echo "make lint      lint and types alone;  make format  rewrites the layout"
@@ -49,6 +50,9 @@ test-all: lint
 
 results: $(VENV)/ready
 	$(RUN) results/record.py
+
+papers: $(VENV)/ready
+	$(VENV)/bin/pluribus reproduce ALL --scale cpu --workers 2
 
 bench: $(VENV)/ready
 	$(VENV)/bin/pluribus bench --out benchmarks/results --docs docs/performance.md

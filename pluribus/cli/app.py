@@ -40,7 +40,7 @@ def _root(
 
 def main() -> None:
     """The entry point: a person's mistake ends with a sentence and exit code 2, never with a traceback."""
-    from . import benching, catalogue, comparing, datasets, judging, reporting, training  # noqa: F401  each adds its commands
+    from . import benching, catalogue, comparing, datasets, judging, reporting, reproducing, training  # noqa: F401  each adds its commands
 
     warnings.showwarning = _sentence
     keep_freed()

@@ -1,7 +1,7 @@
 """Wrong invocations and files: each ends with exit code 2 and one sentence that names the thing and the cure.
 
 Nothing that was there changes, nothing is left behind, and no payload runs. The table is in wrong_settings, wrong_files,
-wrong_judging and wrong_bench.
+wrong_judging, wrong_bench and wrong_papers.
 """
 
 import errno
@@ -18,9 +18,10 @@ from .files import UNFINISHED, file, photos, png, rows
 from .wrong_bench import BENCH
 from .wrong_files import DATA, NETWORKS, RUNS
 from .wrong_judging import JUDGING
+from .wrong_papers import PAPERS
 from .wrong_settings import COMMANDS, PLACES, SETTINGS
 
-EVERY = [*COMMANDS, *SETTINGS, *PLACES, *DATA, *NETWORKS, *RUNS, *JUDGING, *BENCH]
+EVERY = [*COMMANDS, *SETTINGS, *PLACES, *DATA, *NETWORKS, *RUNS, *JUDGING, *BENCH, *PAPERS]
 
 
 def digest(folder):

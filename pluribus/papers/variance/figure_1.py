@@ -1,0 +1,158 @@
+"""variance/figure-1: a bottleneck of two variance neurons that tells four classes apart, in two ways."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+import pluribus
+
+from ...analysis.densities import response
+from ...data import load as load_data
+from ...methods.variance import Variance
+from ...reports.drawing import look, plain
+from ...training.fit import fit
+from ..recipe import Found, Json, Place, Recipe, Scale
+from ..verdicts import Verdict, percent, verdict
+from .networks import toy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SAME, DIFFERENT = 0.9, 0.5
+"""Of the correlation of the two neurons' log σ over classes: from SAME on they say the same, below DIFFERENT not."""
+SHOWN = 400
+
+
+def cells(seeds: int, epochs: int, rows: int) -> dict[str, Json]:
+    return {f"seed {seed}": {"seed": seed, "epochs": epochs, "rows": rows} for seed in range(seeds)}
+
+
+def measure(options: Json, place: Place) -> Json:
+    seed = options["seed"]
+    data = load_data("four-gaussians", rows=options["rows"], test=1000, seed=0)
+    torch.manual_seed(seed)
+    ensemble = pluribus.ensemble(toy(), Variance(include="bottleneck", samples=20))
+    fit(
+        ensemble,
+        data.train,
+        preparation=data.preparation,
+        epochs=options["epochs"],
+        batch_size=100,
+        optimizer="adam",
+        lr=3e-3,
+        schedule="linear",
+        seed=seed,
+        progress=False,
+        accelerator="cpu",
+    )
+    x, y = data.preparation(data.test.x), data.test.y
+    torch.manual_seed(seed)
+    many = (ensemble.predict(x).labels == y).double().mean().item()
+    ensemble.samples = 1
+    one = (ensemble.predict(x).labels == y).double().mean().item()
+    std = response(ensemble, x, "bottleneck").std.double()
+    logs = torch.stack([std[y == label].log().mean(0) for label in range(4)])  # [class, neuron]
+    points = torch.randn_like(std) * std
+    return {
+        "one": one,
+        "many": many,
+        "log_std": logs.tolist(),
+        "correlation": torch.corrcoef(logs.T)[0, 1].item(),
+        "points": [
+            [round(a, 3), round(b, 3), int(label)] for (a, b), label in zip(points[:SHOWN].tolist(), y[:SHOWN], strict=True)
+        ],
+    }
+
+
+def kind(cell: Json) -> str:
+    """Which solution a seed found, by the rule."""
+    if cell["many"] < 0.9:
+        return "failed"
+    correlation = cell["correlation"]
+    return "same" if correlation >= SAME else "different" if correlation < DIFFERENT else "mixed"
+
+
+def rows(found: Found) -> list[Json]:
+    return [
+        {
+            "seed": name,
+            "kind": kind(cell),
+            "correlation": cell["correlation"],
+            "one": 100 * cell["one"],
+            "many": 100 * cell["many"],
+        }
+        for name, cell in found.items()
+    ]
+
+
+def judge(found: Found) -> list[Verdict]:
+    kinds = {name: kind(cell) for name, cell in found.items()}
+    named = {each: [name for name, own in kinds.items() if own == each] for each in ("same", "different", "mixed", "failed")}
+    learnt = [cell["many"] for cell in found.values() if cell["many"] >= 0.9]
+    return [
+        verdict(
+            "Two variance neurons can repeat each other, or encode different information, depending on the seed.",
+            f"at least one seed with a correlation of log σ over classes of {SAME} or more, and one below {DIFFERENT}, "
+            "among those with "
+            "90 % accuracy",
+            "; ".join(f"{each}: {', '.join(names)}" for each, names in named.items() if names),
+            bool(named["same"] and named["different"]),
+            bool(named["same"] or named["different"]),
+        ),
+        verdict(
+            "Both reach near-perfect accuracy.",
+            "the best seed of either kind at least 99 % averaged; direction: 95 %",
+            f"{len(learnt)} of {len(found)} seeds reach 90 %, the best {percent(max(learnt, default=0.0))}",
+            all(max((found[name]["many"] for name in named[each]), default=0) >= 0.99 for each in ("same", "different")),
+            max(learnt, default=0) >= 0.95,
+        ),
+    ]
+
+
+def draw(figure: "Figure", result: Json) -> None:
+    cells = {name: cell["found"] for name, cell in result["cells"].items()}
+    best = {
+        each: max((n for n in cells if kind(cells[n]) == each), key=lambda n: cells[n]["many"], default=None)
+        for each in ("same", "different")
+    }
+    figure.set_size_inches(9, 4.6)
+    titles = {"same": "the same information", "different": "different information"}
+    for index, (axes, (each, name)) in enumerate(zip(figure.subplots(1, 2), best.items(), strict=True)):
+        axes.set_title(f"Neurons encode {titles[each]}: {name or 'no seed'}", loc="left", fontsize=11)
+        for label in range(4) if name else ():
+            points = np.array([point[:2] for point in cells[name]["points"] if point[2] == label])
+            own = look(label) | {"linestyle": "none", "markersize": 3.5, "alpha": 0.7}
+            title = f"class {label}, centre {((3, 3), (3, 10), (10, 3), (10, 10))[label]}"
+            axes.plot(points[:, 0], points[:, 1], label=title if index == 0 or not best["same"] else None, **own)
+        axes.set_xlabel("response of neuron 1, one draw")
+        axes.set_ylabel("response of neuron 2, one draw")
+        axes.set_xscale("symlog", linthresh=1)
+        axes.set_yscale("symlog", linthresh=1)
+        plain(axes)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9, markerscale=2)
+
+
+ABOUT = "1,000 points of four Gaussians, six dense layers of 64, Adam at 3e-3 falling to 0;"
+RECIPE = Recipe(
+    id="variance/figure-1",
+    title="A bottleneck of two variance neurons",
+    question="How can zero-mean neurons tell four classes apart?",
+    source="figure 1, section 3.2",
+    scales={
+        "smoke": Scale("2 seeds, 3 epochs.", cells(2, 3, 200)),
+        "cpu": Scale(f"{ABOUT} 200 epochs, 12 seeds. The paper says neither widths nor training.", cells(12, 200, 1000)),
+        "paper": Scale(f"{ABOUT} 200 epochs, 50 seeds.", cells(50, 200, 1000)),
+    },
+    measure=measure,
+    rows=rows,
+    judge=judge,
+    columns={
+        "seed": "seed",
+        "kind": "neurons",
+        "correlation": "correlation of log σ",
+        "one": "one draw, %",
+        "many": "20 draws, %",
+    },
+    draw=draw,
+)

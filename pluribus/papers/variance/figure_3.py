@@ -1,0 +1,96 @@
+"""variance/figure-3: the phase transition, when what a network knows moves from the means of its weights to their variances."""
+
+from typing import TYPE_CHECKING
+
+from ...methods.variational import VariationalDropout
+from ..recipe import Found, Json, Place, Recipe, Scale
+from ..verdicts import Verdict, percent, verdict
+from . import phases
+from .trainings import PAPER_EPOCHS, TRACKED, Training, lenet, trained, variance_vgg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EPOCHS = 12
+
+
+def cells(scale: str) -> dict[str, Json]:
+    if scale == "paper":
+        return {"VGG-like": {"seed": 0, "training": variance_vgg(scale).to_json()}}
+    spec = VariationalDropout(log_alpha_rate=PAPER_EPOCHS["lenet"] / EPOCHS, include="dense1")
+    training = lenet(scale, spec, norm="dense", tracked=TRACKED[scale], epochs=EPOCHS)
+    return {"LeNet-5": {"seed": 0, "training": training.to_json()}}
+
+
+def measure(options: Json, place: Place) -> Json:
+    return phases.followed(trained(Training.from_json(options["training"]), place))
+
+
+def rows(found: Found) -> list[Json]:
+    return [{"network": name} | phases.row(cell) for name, cell in found.items()]
+
+
+def judge(found: Found) -> list[Verdict]:
+    cell = next(iter(found.values()))
+    last = cell["phases"][-1]
+    trainings = cell["phases"][1:]
+    before = [row for row in trainings if cell["transition"] and row["epoch"] <= cell["transition"][0]]
+    zero = max((row["zero-mean"] for row in before), default=1.0)
+    return [
+        verdict(
+            "Around some epoch mean propagation falls from the accuracy of the average to chance.",
+            "within 2 points of the average once, then within 5 points of the most frequent class and there to the end",
+            phases.told(cell),
+            cell["transition"] is not None,
+            last["mean"] < last["average"] / 2,
+        ),
+        verdict(
+            "The average does not notice.",
+            "after the transition never more than 2 points below its best before",
+            phases.told(cell),
+            phases.kept(cell),
+            last["average"] > 0.9 * max(row["average"] for row in trainings),
+        ),
+        verdict(
+            "Zero-mean draws answer at chance before, and as well as the average after.",
+            "before at most half of the average, at the end their average within 1 point of it; direction: within 5 points",
+            f"before at most {percent(zero, 1)}; {phases.told(cell)}",
+            bool(before) and zero <= last["average"] / 2 and last["zero-mean average"] >= last["average"] - 0.01,
+            last["zero-mean average"] >= last["average"] - 0.05,
+        ),
+    ]
+
+
+def draw(figure: "Figure", result: Json) -> None:
+    figure.set_size_inches(9, 4)
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    ((name, cell),) = ((name, cell["found"]) for name, cell in result["cells"].items())
+    phases.curves(left, cell, label=True)
+    phases.alphas(right, cell)
+    left.set_title(f"{name}: accuracy of each kind of answer", loc="left", fontsize=11)
+    right.set_title("Noise of the layer", loc="left", fontsize=11)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+
+
+RECIPE = Recipe(
+    id="variance/figure-3",
+    title="The phase transition",
+    question="When does the answer move from the means of the weights to their variances?",
+    source="figure 3, section 4.3",
+    scales={
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
+        "cpu": Scale(
+            "LeNet-5 on MNIST with the first dense layer variational, in place of the VGG-like network (figure-8 has "
+            f"that); {EPOCHS} "
+            "epochs, log α learnt 17 times faster than the weights; accuracies on 2,000 test rows.",
+            cells("cpu"),
+            ("mnist",),
+        ),
+        "paper": Scale("The VGG-like network on CIFAR-10.", cells("paper"), ("cifar10",)),
+    },
+    measure=measure,
+    rows=rows,
+    judge=judge,
+    columns={"network": "network"} | phases.COLUMNS,
+    draw=draw,
+)

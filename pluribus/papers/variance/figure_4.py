@@ -1,0 +1,117 @@
+"""variance/figure-4: how accurate are single weight samples, each used for the whole test set, and averages of 200 of them?"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from ...core.seeds import mixed, reseed
+from ...reports.drawing import look, plain
+from ..recipe import Found, Json, Place, Recipe, Scale
+from ..verdicts import Verdict, percent, verdict
+from .trainings import Trained, Training, trained, zero_mean_lenet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+AT_ONCE = 25
+"""Weight samples that are held at the same time."""
+
+
+def cells(scale: str, draws: int, averages: int) -> dict[str, Json]:
+    training = zero_mean_lenet(scale).to_json()
+    return {f"average {i}": {"seed": i, "draws": draws, "training": training} for i in range(averages)}
+
+
+def measure(options: Json, place: Place) -> Json:
+    done = trained(Training.from_json(options["training"]), place)
+    singles, probs = list[float](), torch.zeros(1)
+    for start in range(0, options["draws"], AT_ONCE):
+        place.tell(f"draw {start} of {options['draws']}")
+        probs = probs + drawn(done, min(AT_ONCE, options["draws"] - start), mixed(options["seed"], start), singles)
+    return {"singles": singles, "average": (probs.argmax(1) == done.y).double().mean().item()}
+
+
+def drawn(done: Trained, count: int, seed: int, singles: list[float]) -> torch.Tensor:
+    """The summed probabilities of so many fixed weight samples; the accuracy of each is added to `singles`."""
+    done.ensemble.ready(done.x[:2])
+    reseed(seed)
+    members = done.ensemble.freeze(count).predict(done.x).members  # [M, B, C]
+    singles += (members.argmax(2) == done.y).double().mean(1).tolist()
+    return members.double().sum(0)
+
+
+def rows(found: Found) -> list[Json]:
+    singles = [100 * value for cell in found.values() for value in cell["singles"]]
+    averages = [100 * cell["average"] for cell in found.values()]
+    return [
+        {"what": what, "count": len(values), "mean": float(np.mean(values)), "low": min(values), "high": max(values)}
+        for what, values in (("single weight samples", singles), ("averages", averages))
+        if values
+    ]
+
+
+def judge(found: Found) -> list[Verdict]:
+    singles = [value for cell in found.values() for value in cell["singles"]]
+    averages = [cell["average"] for cell in found.values()]
+    return [
+        verdict(
+            "Every weight sample is relatively accurate (98 to 99 % in the figure).",
+            "the worst at least 97 %; direction: at least 90 %",
+            f"{percent(min(singles))} to {percent(max(singles))} of {len(singles)} samples",
+            min(singles) >= 0.97,
+            min(singles) >= 0.90,
+        ),
+        verdict(
+            "Averaging 200 of them is significantly better.",
+            "the worst average is better than the best sample; direction: better than the mean sample",
+            f"{percent(min(averages))} to {percent(max(averages))} of {len(averages)} averages",
+            min(averages) > max(singles),
+            min(averages) > float(np.mean(singles)),
+        ),
+    ]
+
+
+def draw(figure: "Figure", result: Json) -> None:
+    figure.set_size_inches(7, 3.6)
+    axes = figure.add_subplot()
+    found = [cell["found"] for cell in result["cells"].values()]
+    singles = [100 * value for cell in found for value in cell["singles"]]
+    averages = [100 * cell["average"] for cell in found]
+    bins = np.linspace(min(singles + averages), max(singles + averages) + 1e-9, 41).tolist()
+    for index, (label, values) in enumerate(
+        (("single weight samples", singles), ("averages of their probabilities", averages))
+    ):
+        weights = np.full(len(values), 100 / len(values))
+        axes.hist(values, bins=bins, weights=weights, color=look(index)["color"], alpha=0.85, label=f"{label} ({len(values)})")
+    axes.set_title("Accuracy of weight samples and of their averages", loc="left", fontsize=11)
+    axes.set_xlabel("test accuracy, %")
+    axes.set_ylabel("share of samples or averages, %")
+    plain(axes)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False)
+
+
+RECIPE = Recipe(
+    id="variance/figure-4",
+    title="Accuracy of weight samples",
+    question="Is every sample of the weights a good network, and is their average better?",
+    source="figure 4, section 6.1",
+    scales={
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs, 2 averages of 10 samples.", cells("smoke", 10, 2)),
+        "cpu": Scale(
+            "The zero-mean LeNet-5 of table-1's setting, 8 epochs instead of 200; 5 averages of 200 weight samples, "
+            "each sample "
+            "shared by all 10,000 test rows.",
+            cells("cpu", 200, 5),
+            ("mnist",),
+        ),
+        "paper": Scale(
+            "The zero-mean LeNet-5, 200 epochs; 50 averages of 200 weight samples.", cells("paper", 200, 50), ("mnist",)
+        ),
+    },
+    measure=measure,
+    rows=rows,
+    judge=judge,
+    columns={"what": "", "count": "how many", "mean": "mean, %", "low": "worst, %", "high": "best, %"},
+    draw=draw,
+)

@@ -1,0 +1,97 @@
+"""variance/figure-5: how many of a variance layer's weights can be zero?"""
+
+from typing import TYPE_CHECKING
+
+from ...analysis.pruning import deviations, prune, sparsity
+from ...reports.drawing import look, plain
+from ..recipe import Found, Json, Place, Recipe, Scale
+from ..verdicts import Verdict, margin, percent, verdict
+from .trainings import Training, accuracy, trained, zero_mean_lenet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHARES = (0.0, 0.5, 0.7, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998)
+
+
+def cells(scale: str) -> dict[str, Json]:
+    return {"pruning": {"seed": 0, "shares": list(SHARES), "training": zero_mean_lenet(scale).to_json()}}
+
+
+def measure(options: Json, place: Place) -> Json:
+    done = trained(Training.from_json(options["training"]), place)
+    sigmas = deviations(done.ensemble)
+    ordered = sigmas["dense1"].flatten().sort().values
+    table = []
+    for share in options["shares"]:
+        place.tell(f"{share:.1%} pruned")
+        pruned = prune(done.ensemble, sigmas, share=share)
+        threshold = ordered[min(int(share * len(ordered)), len(ordered) - 1)].item() if share else 0.0
+        row = {"threshold": threshold, "sparsity": sparsity(pruned).get("dense1", 0.0)}
+        table.append(row | {"many": accuracy(pruned, done.x, done.y, 20), "one": accuracy(pruned, done.x, done.y, 1)})
+    return {"table": table, "weights": len(ordered), "rows": len(done.y)}
+
+
+def rows(found: Found) -> list[Json]:
+    return [
+        {"sparsity": 100 * row["sparsity"], "threshold": row["threshold"], "many": 100 * row["many"], "one": 100 * row["one"]}
+        for row in (found["pruning"]["table"] if found else [])
+    ]
+
+
+def free(cell: Json) -> float:
+    """The largest share that can be zero with no accuracy lost beyond the interval of the full network's."""
+    full = cell["table"][0]["many"]
+    slack = margin(full, cell["rows"])
+    kept = 0.0
+    for row in cell["table"]:
+        if row["many"] < full - slack:
+            break
+        kept = row["sparsity"]
+    return kept
+
+
+def judge(found: Found) -> list[Verdict]:
+    share = free(found["pruning"])
+    return [
+        verdict(
+            "Up to 98 % of the layer's weights can be zero with no accuracy lost.",
+            "97 % or more, at every smaller share too, within the interval of the full network's accuracy; direction: "
+            "50 % or more",
+            f"{percent(share, 1)} of {found['pruning']['weights']:,} weights",
+            share >= 0.97,
+            share >= 0.5,
+        )
+    ]
+
+
+def draw(figure: "Figure", result: Json) -> None:
+    figure.set_size_inches(7, 3.6)
+    axes = figure.add_subplot()
+    table = result["cells"]["pruning"]["found"]["table"]
+    for index, (key, label) in enumerate((("many", "20 draws"), ("one", "one draw"))):
+        axes.plot([100 * row["sparsity"] for row in table], [100 * row[key] for row in table], label=label, **look(index))
+    axes.axvline(98, color="#5c6570", linestyle=":", linewidth=1, label="the paper's 98 %")
+    axes.set_title("Zeroing the weights with the smallest σ", loc="left", fontsize=11)
+    axes.set_xlabel("weights of the layer that are zero, %")
+    axes.set_ylabel("test accuracy, %")
+    plain(axes)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False)
+
+
+RECIPE = Recipe(
+    id="variance/figure-5",
+    title="Pruning by σ",
+    question="How many weights of a variance layer matter?",
+    source="figure 5, section 6.1",
+    scales={
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
+        "cpu": Scale("The zero-mean LeNet-5 on MNIST, 8 epochs instead of 200.", cells("cpu"), ("mnist",)),
+        "paper": Scale("The zero-mean LeNet-5 on MNIST, 200 epochs.", cells("paper"), ("mnist",)),
+    },
+    measure=measure,
+    rows=rows,
+    judge=judge,
+    columns={"sparsity": "zero, %", "threshold": "σ below", "many": "20 draws, %", "one": "one draw, %"},
+    draw=draw,
+)

@@ -1,0 +1,168 @@
+"""variance/figure-6: policies that explore by the noise of their weights, learnt by REINFORCE."""
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.files import write
+from ...reports.drawing import line, plain
+from ...training.storage import dump, read
+from ..recipe import Found, Json, Place, Recipe, Scale
+from ..verdicts import Verdict, verdict
+from .reinforce import POLICIES, Acrobot, CartPole, Learner, Settings, learn
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WORLDS: dict[str, type[CartPole] | type[Acrobot]] = {"CartPole": CartPole, "Acrobot": Acrobot}
+SAVED = 50
+"""Episodes between two savings."""
+SMOOTH = 20
+STUDENT = {2: 12.706, 3: 4.303, 5: 2.776, 9: 2.306}
+"""97.5 % quantiles of Student's t for a mean of so many seeds."""
+
+
+def cells(seeds: int, episodes: int, hidden: int = 256) -> dict[str, Json]:
+    return {
+        f"{world}, {policy}": {
+            "world": world,
+            "policy": policy,
+            "seeds": list(range(seeds)),
+            "episodes": episodes,
+            "hidden": hidden,
+        }
+        for world, policy in product(WORLDS, POLICIES)
+    }
+
+
+def measure(options: Json, place: Place) -> Json:
+    settings = Settings(options["policy"], WORLDS[options["world"]](), options["hidden"])
+    file = place.folder / "state.safetensors"
+    state: Any = read(file) if file.is_file() else None
+
+    def after(learner: Learner) -> None:
+        if learner.episodes % SAVED == 0:
+            place.tell(f"episode {learner.episodes}/{options['episodes']}")
+            write(file, dump(learner.state_dict()))
+
+    scores = learn(settings, options["seeds"], options["episodes"], state, after)
+    return {"scores": scores.tolist()}
+
+
+def ends(found: Found, name: str) -> np.ndarray:
+    """The mean score of the last tenth of the episodes, by seed."""
+    scores = np.array(found[name]["scores"])
+    return scores[:, -max(scores.shape[1] // 10, 1) :].mean(1)
+
+
+def begins(found: Found, name: str) -> np.ndarray:
+    """The mean score of the first three tenths, by seed."""
+    scores = np.array(found[name]["scores"])
+    return scores[:, : max(3 * scores.shape[1] // 10, 1)].mean(1)
+
+
+def interval(differences: np.ndarray) -> tuple[float, float, float]:
+    """The mean over seeds, and its 95 % interval by Student's t."""
+    mean, count = float(differences.mean()), len(differences)
+    half = STUDENT[count] * float(differences.std(ddof=1)) / count**0.5
+    return mean, mean - half, mean + half
+
+
+def rows(found: Found) -> list[Json]:
+    table = []
+    for name in found:
+        world, policy = name.split(", ")
+        own = ends(found, name)
+        mean, low, high = interval(own)
+        table.append(
+            {
+                "world": world,
+                "policy": policy,
+                "begin": float(begins(found, name).mean()),
+                "end": mean,
+                "low": low,
+                "high": high,
+            }
+        )
+    return table
+
+
+def judge(found: Found) -> list[Verdict]:
+    verdicts = []
+    for world in WORLDS:
+        others = [policy for policy in POLICIES if policy != "variance"]
+        gains = {policy: interval(ends(found, f"{world}, variance") - ends(found, f"{world}, {policy}")) for policy in others}
+        slower = {
+            policy: interval(begins(found, f"{world}, variance") - begins(found, f"{world}, {policy}")) for policy in others
+        }
+        verdicts += [
+            verdict(
+                f"{world}: the variance policy ends higher.",
+                "the mean score of the last tenth of episodes is above both others', with a 95 % interval of the "
+                "difference (paired by "
+                "seed) above zero; direction: above both",
+                told(gains),
+                all(low > 0 for _, low, _ in gains.values()),
+                all(mean > 0 for mean, _, _ in gains.values()),
+            ),
+            verdict(
+                f"{world}: the variance policy is slower.",
+                "the same, below both others', over the first three tenths; direction: below both",
+                told(slower),
+                all(high < 0 for _, _, high in slower.values()),
+                all(mean < 0 for mean, _, _ in slower.values()),
+            ),
+        ]
+    return verdicts
+
+
+def told(differences: dict[str, tuple[float, float, float]]) -> str:
+    each = [f"{mean:+.1f} ({low:+.1f} to {high:+.1f}) against {policy}" for policy, (mean, low, high) in differences.items()]
+    return ", ".join(each)
+
+
+def draw(figure: "Figure", result: Json) -> None:
+    figure.set_size_inches(10, 4.2)
+    for index, (axes, world) in enumerate(zip(figure.subplots(1, 2), WORLDS, strict=True)):
+        for place, policy in enumerate(POLICIES):
+            scores = np.array(result["cells"][f"{world}, {policy}"]["found"]["scores"])
+            width = min(SMOOTH, scores.shape[1])
+            kernel = np.full(width, 1 / width)
+            smooth = np.stack([np.convolve(each, kernel, "valid") for each in scores])
+            at, own = np.arange(smooth.shape[1]) + width, line(place)
+            mean, error = smooth.mean(0), smooth.std(0, ddof=1) / len(smooth) ** 0.5
+            axes.plot(at, mean, label=policy if index == 0 else None, **own)
+            axes.fill_between(at, mean - error, mean + error, color=own["color"], alpha=0.15, linewidth=0)
+        axes.set_title(world, loc="left", fontsize=11)
+        axes.set_xlabel("episode")
+        axes.set_ylabel(f"score, mean of {width} episodes")
+        plain(axes)
+    figure.suptitle(f"Scores of {len(scores)} seeds: mean and standard error", x=0.01, ha="left", fontsize=11)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+
+
+RECIPE = Recipe(
+    id="variance/figure-6",
+    title="REINFORCE with noisy policies",
+    question="Does a variance layer explore better than a mean with noise?",
+    source="figure 6, section 6.2",
+    scales={
+        "smoke": Scale("2 seeds, 8 episodes, 16 neurons a layer.", cells(2, 8, 16)),
+        "cpu": Scale("9 seeds, 1000 episodes, as published.", cells(9, 1000)),
+        "paper": Scale("9 seeds, 1000 episodes.", cells(9, 1000)),
+    },
+    measure=measure,
+    rows=rows,
+    judge=judge,
+    columns={
+        "world": "world",
+        "policy": "policy",
+        "begin": "score, first three tenths",
+        "end": "score, last tenth",
+        "low": "interval from",
+        "high": "to",
+    },
+    draw=draw,
+    departures=["Discount, learning rate and baseline of REINFORCE are not in the paper; reinforce.py says what stands there."],
+)

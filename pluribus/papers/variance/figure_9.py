@@ -1,0 +1,128 @@
+"""variance/figure-9: the densities of single neurons' responses, by class."""
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from ...analysis.densities import by_class, response
+from ...reports.drawing import line, plain
+from ..recipe import Found, Json, Place, Recipe, Scale
+from ..verdicts import Verdict, verdict
+from .trainings import Training, trained, zero_mean_lenet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POINTS, NEURONS = 121, 4
+
+
+def cells(scale: str) -> dict[str, Json]:
+    return {"densities": {"seed": 0, "training": zero_mean_lenet(scale).to_json()}}
+
+
+def measure(options: Json, place: Place) -> Json:
+    done = trained(Training.from_json(options["training"]), place)
+    found = response(done.ensemble, done.x, "dense1")
+    torch.manual_seed(options["seed"])
+    chosen = torch.randperm(found.std.shape[1])[:NEURONS].tolist()
+    curves = {}
+    for neuron in chosen:
+        reach = 3 * found.std[:, neuron].quantile(0.9).item()
+        at = torch.linspace(-reach, reach, POINTS, dtype=torch.double)
+        densities = by_class(found, done.y, at, neuron)
+        curves[str(neuron)] = {
+            "at": rounded(at),
+            "classes": {str(label): {"mean": rounded(mean), "std": rounded(std)} for label, (mean, std) in densities.items()},
+        }
+    return {"curves": curves, "levels": levels(found.std, done.y), "largest_mean": found.mean.abs().max().item()}
+
+
+def rounded(values: torch.Tensor) -> list[float]:
+    return [float(f"{value:.4g}") for value in values.tolist()]
+
+
+def levels(std: torch.Tensor, y: torch.Tensor) -> Json:
+    """How far classes are apart in log σ, over neurons: the share of its variance that lies between classes."""
+    logs = std.double().log()
+    between = torch.stack([logs[y == label].mean(0) for label in y.unique()])
+    weights = torch.stack([(y == label).double().mean() for label in y.unique()])
+    spread = (weights[:, None] * (between - logs.mean(0)).square()).sum(0) / logs.var(0, unbiased=False).clamp_min(1e-30)
+    return {"median": spread.median().item(), "quartiles": spread.quantile(torch.tensor([0.25, 0.75]).double()).tolist()}
+
+
+def rows(found: Found) -> list[Json]:
+    if not found:
+        return []
+    cell = found["densities"]
+    low, high = cell["levels"]["quartiles"]
+    return [
+        {
+            "what": "share of a neuron's variance in log σ between classes",
+            "median": cell["levels"]["median"],
+            "low": low,
+            "high": high,
+        }
+    ]
+
+
+def judge(found: Found) -> list[Verdict]:
+    cell = found["densities"]
+    median = cell["levels"]["median"]
+    return [
+        verdict(
+            "Each neuron has several energy levels, one for each class or group of classes.",
+            "of half of the neurons, classes explain more than half of the variance of log σ over test rows; "
+            "direction: a quarter",
+            f"they explain {100 * median:.0f} % in the median neuron",
+            median > 0.5,
+            median > 0.25,
+        ),
+        verdict(
+            "The responses have mean zero whatever the object.",
+            "the largest mean response of any neuron to any test row is exactly zero",
+            f"{cell['largest_mean']:g}",
+            cell["largest_mean"] == 0,
+        ),
+    ]
+
+
+def draw(figure: "Figure", result: Json) -> None:
+    curves = result["cells"]["densities"]["found"]["curves"]
+    figure.set_size_inches(9, 6)
+    panels = figure.subplots(2, 2).flat
+    for place, (axes, (neuron, curve)) in enumerate(zip(panels, curves.items(), strict=True)):
+        for index, (label, density) in enumerate(curve["classes"].items()):
+            own = line(index)
+            mean, std = torch.tensor(density["mean"]), torch.tensor(density["std"])
+            axes.plot(curve["at"], mean, label=f"class {label}" if place == 0 else None, **own)
+            axes.fill_between(curve["at"], (mean - std).clamp_min(0), mean + std, color=own["color"], alpha=0.06, linewidth=0)
+        axes.set_title(f"Neuron {neuron}", loc="left", fontsize=11)
+        axes.set_xlabel("response before BatchNorm")
+        axes.set_ylabel("density")
+        plain(axes)
+    figure.suptitle(
+        "Densities of responses by class: mean and standard deviation over test rows", x=0.01, ha="left", fontsize=11
+    )
+    figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+
+
+RECIPE = Recipe(
+    id="variance/figure-9",
+    title="Activation densities by class",
+    question="What does a variance neuron know of an object?",
+    source="figure 9, appendix D",
+    scales={
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
+        "cpu": Scale(
+            "The zero-mean LeNet-5 on MNIST, 8 epochs instead of 200; four neurons drawn with seed 0.",
+            cells("cpu"),
+            ("mnist",),
+        ),
+        "paper": Scale("The zero-mean LeNet-5 on MNIST, 200 epochs.", cells("paper"), ("mnist",)),
+    },
+    measure=measure,
+    rows=rows,
+    judge=judge,
+    columns={"what": "over all neurons", "median": "median", "low": "lower quartile", "high": "upper quartile"},
+    draw=draw,
+)

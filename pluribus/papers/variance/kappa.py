@@ -1,0 +1,196 @@
+"""variance/kappa: which weights need to be random, by the curvature of the loss in units of their variance."""
+
+from typing import TYPE_CHECKING, Any
+
+import lightning as L
+import numpy as np
+from torch import Tensor
+
+from ...analysis.curvature import kappa
+from ...analysis.pruning import prune
+from ...core.ensemble import Ensemble
+from ...data.dataset import Data
+from ...methods.variational import VariationalDropout
+from ...reports.drawing import MUTED, line, look, plain
+from ..recipe import Found, Json, Place, Recipe, Scale
+from ..verdicts import Verdict, margin, percent, verdict
+from .phases import followed
+from .trainings import PAPER_EPOCHS, TRACKED, Training, Watcher, accuracy, lenet, trained
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+EPOCHS = 12
+THRESHOLD = 1.5
+"""log10 κ₀ of the paper."""
+BINS = np.linspace(-12, 6, 73)
+SHARES = (0.0, 0.5, 0.8, 0.9, 0.94, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998)
+ROWS = {"smoke": 300, "cpu": 60_000, "paper": 60_000}
+
+
+def cells(scale: str) -> dict[str, Json]:
+    epochs = EPOCHS if scale == "cpu" else None
+    rate = {"smoke": 100.0, "cpu": PAPER_EPOCHS["lenet"] / EPOCHS, "paper": 1.0}[scale]
+    spec = VariationalDropout(log_alpha_rate=rate, include="dense1")
+    training = lenet(scale, spec, norm="dense", dense_activation="softplus", tracked=TRACKED[scale], epochs=epochs)
+    return {"curvature": {"seed": 0, "shares": list(SHARES), "rows": ROWS[scale], "training": training.to_json()}}
+
+
+class Curvatures(Watcher):
+    """After every epoch: the histogram of log10 |κ|, and how many are above the threshold."""
+
+    def __init__(self, data: Data, rows: int) -> None:
+        self.x, self.y = data.preparation(data.train.x[:rows]), data.train.y[:rows]
+        self.rows: list[Json] = []
+
+    def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        assert isinstance(lesson.ensemble, Ensemble)
+        found = curvature(lesson.ensemble, self.x, self.y)
+        logs = found.abs().clamp_min(1e-25).log10()
+        counts, _ = np.histogram(logs.clamp(BINS[0], BINS[-1]).numpy(), BINS)
+        above = int((logs > THRESHOLD).sum())
+        self.rows.append(
+            {"epoch": trainer.current_epoch + 1, "above": above, "negative": int((found < 0).sum()), "counts": counts.tolist()}
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"rows": self.rows}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.rows = list(state["rows"])
+
+
+def curvature(ensemble: Ensemble, x: Tensor, y: Tensor) -> Tensor:
+    """κ of every weight of the noisy layer, `[weights]`."""
+    return kappa(ensemble, zip(x.split(1000), y.split(1000), strict=True))["dense1"].flatten()
+
+
+def measure(options: Json, place: Place) -> Json:
+    rows = options["rows"]
+    done = trained(Training.from_json(options["training"]), place, lambda data: Curvatures(data, rows))
+    place.tell("replacing")
+    x, y = done.training_rows(rows)
+    found = kappa(done.ensemble, zip(x.split(1000), y.split(1000), strict=True))
+    scores = {name: values.abs() for name, values in found.items()}
+    ordered = scores["dense1"].flatten().sort().values
+    table = []
+    for share in options["shares"]:
+        row = {"share": share, "threshold": ordered[int(share * (len(ordered) - 1))].item()}
+        for to in ("mean", "zero"):
+            changed = prune(done.ensemble, scores, share=share, to=to)
+            row[to] = accuracy(changed, done.x, done.y, 20, "average")
+        table.append(row)
+    own = {"watched": done.watched, "table": table, "weights": len(ordered), "rows": len(done.y)}
+    return own | followed(done)
+
+
+def rows(found: Found) -> list[Json]:
+    return [
+        {"share": 100 * row["share"], "threshold": row["threshold"], "mean": 100 * row["mean"], "zero": 100 * row["zero"]}
+        for row in (found["curvature"]["table"] if found else [])
+    ]
+
+
+def free(cell: Json, to: str) -> float:
+    """The largest share that can be replaced with no accuracy lost beyond the interval of the full network's."""
+    full = cell["table"][0][to]
+    kept = 0.0
+    for row in cell["table"]:
+        if row[to] < full - margin(full, cell["rows"]):
+            break
+        kept = row["share"]
+    return kept
+
+
+def judge(found: Found) -> list[Verdict]:
+    cell = found["curvature"]
+    zero, mean = free(cell, "zero"), free(cell, "mean")
+    above = {row["epoch"]: row["above"] for row in cell["watched"]}
+    moved = cell["transition"]
+    started = next((epoch for epoch, count in above.items() if count > 0), None)
+    median = [centre(row["counts"]) for row in cell["watched"]]
+    return [
+        verdict(
+            "98 % of the weights can be zeroed by small κ at no loss.",
+            "97 % or more, within the interval of the full network's accuracy; direction: 50 % or more",
+            f"{percent(zero, 1)} zeroed, {percent(mean, 1)} replaced by their means",
+            zero >= 0.97,
+            zero >= 0.5,
+        ),
+        verdict(
+            "The transition starts as soon as weights with a large κ emerge (log10 κ₀ = 1.5).",
+            "the first epoch with a weight above κ₀ is within 3 epochs of the beginning of the transition; direction: "
+            "not after its end",
+            f"first above κ₀ after epoch {started}; transition "
+            f"{'none' if moved is None else f'{moved[0]} to {moved[1]}'}; most above κ₀: "
+            f"{max(above.values()):,} of {cell['weights']:,} weights",
+            moved is not None and started is not None and abs(started - moved[0]) <= 3,
+            moved is not None and started is not None and started <= moved[1],
+        ),
+        verdict(
+            "In the transition the histogram of κ shifts to higher values.",
+            "the median of log10 |κ| rises by 1 or more from the first epoch to its highest; direction: it rises",
+            f"from {median[0]:.1f} to {max(median):.1f}, at the end {median[-1]:.1f}",
+            max(median) - median[0] >= 1,
+            max(median) > median[0],
+        ),
+    ]
+
+
+def centre(counts: list[int]) -> float:
+    """The median of a histogram."""
+    total = np.cumsum(counts)
+    return float(BINS[int(np.searchsorted(total, total[-1] / 2))])
+
+
+def draw(figure: "Figure", result: Json) -> None:
+    cell = result["cells"]["curvature"]["found"]
+    figure.set_size_inches(12, 4)
+    first, second, third = figure.subplots(1, 3)
+    watched, moved = cell["watched"], cell["transition"] or [1, len(cell["watched"])]
+    for index, epoch in enumerate(dict.fromkeys((max(moved[0], 1), max((moved[0] + moved[1]) // 2, 1), watched[-1]["epoch"]))):
+        counts = next(row["counts"] for row in watched if row["epoch"] == epoch)
+        first.stairs(counts, BINS, label=f"after epoch {epoch}", **line(index))
+    first.axvline(THRESHOLD, color=MUTED, linewidth=1, linestyle=":")
+    first.set(xlabel="log10 |κ| (dotted: the paper's κ₀)", ylabel="weights")
+    first.set_title("Curvature in units of variance", loc="left", fontsize=11)
+    epochs = [row["epoch"] for row in watched]
+    second.plot(epochs, [100 * row["mean"] for row in cell["phases"][1:]], **line(0))
+    second.set(xlabel="epoch", ylabel="accuracy of the mean weights, % (solid)")
+    twin = second.twinx()
+    twin.plot(epochs, [row["above"] for row in watched], **line(1))
+    twin.set_ylabel("weights with κ above κ₀ (dashed)")
+    twin.spines[["top"]].set_visible(False)
+    second.set_title("Before and after the transition", loc="left", fontsize=11)
+    shares = [100 * row["share"] for row in cell["table"]]
+    for index, (to, label) in enumerate((("mean", "by their mean"), ("zero", "by zero"))):
+        third.plot(shares, [100 * row[to] for row in cell["table"]], label=label, **look(index))
+    third.set(xlabel="weights with the smallest |κ| replaced, %", ylabel="test accuracy of 20 draws, %")
+    third.set_title("Replacing weights", loc="left", fontsize=11)
+    for axes in (first, second, third):
+        plain(axes)
+    for axes in (first, third):
+        axes.legend(frameon=False, fontsize=9)
+
+
+def about(scale: str) -> str:
+    return f"LeNet-5 with softplus after the first dense layer, which is variational; κ over {ROWS[scale]:,} training rows;"
+
+
+RECIPE = Recipe(
+    id="variance/kappa",
+    title="The curvature criterion",
+    question="Which random weights can be replaced by their means?",
+    source="the earlier version, sections 5 and 6.4, figures 3 to 5",
+    scales={
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
+        "cpu": Scale(f"{about('cpu')} {EPOCHS} epochs, log α learnt 17 times faster.", cells("cpu"), ("mnist",)),
+        "paper": Scale(f"{about('paper')} 200 epochs.", cells("paper"), ("mnist",)),
+    },
+    measure=measure,
+    rows=rows,
+    judge=judge,
+    columns={"share": "replaced, %", "threshold": "|κ| below", "mean": "by their mean, %", "zero": "by zero, %"},
+    draw=draw,
+    departures=["κ is of the summed negative log-likelihood; it has a sign, and histograms are of |κ|."],
+)

@@ -1,0 +1,116 @@
+"""The papers' networks: LeNet-5 in Caffe's form and the VGG-like network, with the details of the authors' code.
+
+The zero-mean LeNet has no biases and BatchNorm after each hidden layer; the variational-dropout LeNet has biases, and BatchNorm
+after the first dense layer only. In the VGG-like network the last three convolutions and the first dense layer are variational,
+and dropout stays elsewhere.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ...models.small import scaled
+from ...models.vgg import vgg_like
+
+Norm = Literal["none", "dense", "all"]
+
+
+class Absolute(nn.Module):
+    """|x|: a ReLU without its coin toss, after a layer that responds symmetrically about zero."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x.abs()
+
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "tanh": nn.Tanh,
+    "softplus": nn.Softplus,
+    "absolute": Absolute,
+}
+
+
+def lenet(
+    classes: int = 10,
+    channels: int = 1,
+    size: int = 28,
+    norm: Norm = "dense",
+    bias: bool = True,
+    activation: str = "relu",
+    dense_activation: str | None = None,
+    dropout: float = 0.0,
+    width: float = 1.0,
+) -> nn.Module:
+    """20-50-500-classes, its layers called conv1, conv2, dense1 and dense2; `dense_activation` follows dense1."""
+    side = ((size - 4) // 2 - 4) // 2
+    first, second, dense = scaled((20, 50, 500), width)
+    layers: dict[str, nn.Module] = {}
+    for number, (inputs, outputs) in enumerate(((channels, first), (first, second)), 1):
+        layers[f"conv{number}"] = nn.Conv2d(inputs, outputs, 5, bias=bias)
+        if norm == "all":
+            layers[f"norm{number}"] = nn.BatchNorm2d(outputs)
+        layers[f"act{number}"] = ACTIVATIONS[activation]()
+        layers[f"pool{number}"] = nn.MaxPool2d(2)
+    layers["flat"] = nn.Flatten()
+    layers["dense1"] = nn.Linear(second * side * side, dense, bias=bias)
+    if norm != "none":
+        layers["norm3"] = nn.BatchNorm1d(dense)
+    layers["act3"] = ACTIVATIONS[dense_activation or activation]()
+    if dropout:
+        layers["drop"] = nn.Dropout(dropout)
+    layers["dense2"] = nn.Linear(dense, classes, bias=bias)
+    return nn.Sequential(OrderedDict(layers))
+
+
+def vgg(
+    classes: int = 10,
+    channels: int = 3,
+    width: float = 1.0,
+    variational: bool = False,
+    dense_activation: str | None = None,
+) -> nn.Module:
+    """The VGG-like network; without dropout where the variational layers are to be."""
+    net = vgg_like(classes, channels, width)
+    if dense_activation:
+        assert isinstance(net, nn.Sequential)
+        last = [index for index, module in enumerate(net) if isinstance(module, nn.ReLU)][-1]
+        net[last] = ACTIVATIONS[dense_activation]()
+    if variational:
+        first = variational_layers(net)[0]
+        names = list(dict(net.named_modules()))
+        for name, module in net.named_modules():
+            if isinstance(module, nn.Dropout) and names.index(name) > names.index(first):
+                module.p = 0.0
+    return net
+
+
+def variational_layers(net: nn.Module) -> list[str]:
+    """Of the VGG-like network: the last three convolutions, and the first dense layer."""
+    convolutions = [name for name, module in net.named_modules() if isinstance(module, nn.Conv2d)]
+    dense = [name for name, module in net.named_modules() if isinstance(module, nn.Linear)]
+    return [*convolutions[-3:], dense[0]]
+
+
+def toy(classes: int = 4, inputs: int = 2, hidden: int = 64, bottleneck: int = 2) -> nn.Module:
+    """Six dense layers with ReLU, the fifth (called bottleneck) with two outputs; the others' width is not told."""
+    layers: dict[str, nn.Module] = {}
+    for number in range(1, 5):
+        layers[f"dense{number}"] = nn.Linear(inputs if number == 1 else hidden, hidden)
+        layers[f"act{number}"] = nn.ReLU()
+    layers["bottleneck"] = nn.Linear(hidden, bottleneck, bias=False)
+    layers["act5"] = nn.ReLU()
+    layers["dense6"] = nn.Linear(bottleneck, classes)
+    return nn.Sequential(OrderedDict(layers))
+
+
+NETWORKS: dict[str, Callable[..., nn.Module]] = {"lenet": lenet, "vgg": vgg}
+
+
+def build(kind: str, seed: int, **options: Any) -> nn.Module:
+    """A network drawn with the seed; the global generator stays where it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return NETWORKS[kind](**options)

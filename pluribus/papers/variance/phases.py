@@ -1,0 +1,82 @@
+"""What figures 3 and 8 share: the curves of a training whose phases were followed, and what is claimed of them."""
+
+from typing import TYPE_CHECKING
+
+from ...analysis.phase import ANSWERS, transition
+from ...reports.drawing import INK, line, plain
+from ..recipe import Json
+from ..verdicts import percent
+from .trainings import Trained
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LABELS = {
+    "mean": "mean weights",
+    "sample": "one draw",
+    "average": "20 draws",
+    "zero-mean": "one zero-mean draw",
+    "zero-mean average": "20 zero-mean draws",
+}
+
+
+def followed(done: Trained) -> Json:
+    """What a cell keeps of a training."""
+    chance = done.y.bincount().max().item() / len(done.y)
+    moved = transition(done.phases, chance)
+    return {"phases": done.phases, "chance": chance, "transition": None if moved is None else [moved.begins, moved.ends]}
+
+
+def row(cell: Json) -> Json:
+    first, last, moved = cell["phases"][0], cell["phases"][-1], cell["transition"]
+    alphas = [", ".join(f"{value:.1f}" for value in each["log_alpha"].values()) for each in (first, last)]
+    return {
+        "transition": "none" if moved is None else f"{moved[0]} to {moved[1]}",
+        "log_alpha": f"{alphas[0]} → {alphas[1]}",
+        **{answer: 100 * last[answer] for answer in ANSWERS},
+    }
+
+
+COLUMNS = {
+    "transition": "transition, epochs",
+    "log_alpha": "log α",
+    **{answer: f"{LABELS[answer]}, %" for answer in ANSWERS},
+}
+
+
+def told(cell: Json) -> str:
+    last, moved = cell["phases"][-1], cell["transition"]
+    where = "no transition" if moved is None else f"transition in epochs {moved[0]} to {moved[1]}"
+    mean, average, zero = (percent(last[answer], 1) for answer in ("mean", "average", "zero-mean average"))
+    return f"{where}; at the end mean {mean}, 20 draws {average}, 20 zero-mean draws {zero}"
+
+
+def kept(cell: Json) -> bool:
+    """Whether the average loses no more than 2 points through the transition."""
+    if cell["transition"] is None:
+        return False
+    begins, ends = cell["transition"]
+    before = max(each["average"] for each in cell["phases"] if each["epoch"] <= begins)
+    return all(each["average"] >= before - 0.02 for each in cell["phases"] if each["epoch"] >= ends)
+
+
+def curves(axes: "Axes", cell: Json, label: bool) -> None:
+    epochs = [each["epoch"] for each in cell["phases"]]
+    if cell["transition"]:
+        axes.axvspan(*cell["transition"], color="#e8f1fb", zorder=0, label="transition" if label else None)
+    for index, answer in enumerate(ANSWERS):
+        values = [100 * each[answer] for each in cell["phases"]]
+        axes.plot(epochs, values, label=LABELS[answer] if label else None, **line(index))
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("test accuracy, %")
+    axes.set_ylim(0, 102)
+    plain(axes)
+
+
+def alphas(axes: "Axes", cell: Json) -> None:
+    for index, layer in enumerate(cell["phases"][0]["log_alpha"]):
+        values = [each["log_alpha"][layer] for each in cell["phases"]]
+        axes.plot([each["epoch"] for each in cell["phases"]], values, **(line(index) | {"color": INK}))
+    axes.set_xlabel("epoch")
+    axes.set_ylabel("log α, one line a layer")
+    plain(axes)

@@ -1,0 +1,263 @@
+"""Training a network of the papers once, for every recipe that needs it.
+
+Adam, the learning rate falling linearly to 0, batches of 200 (MNIST) or 100 (CIFAR), one draw a step; the loss is the mean
+cross-entropy plus KL / N. A training is what its options say: the same options are trained once, in a folder named by
+their digest, and taken up again after a kill.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from filelock import FileLock
+from torch import Tensor, nn
+
+import pluribus
+
+from ...analysis.phase import Phases
+from ...core.ensemble import Ensemble
+from ...core.files import json_text, write
+from ...core.saving import load, save
+from ...core.spec import Spec
+from ...data import load as load_data
+from ...data.dataset import Data, Part
+from ...data.preparation import Pixels
+from ...methods.single import Single
+from ...methods.variance import Variance
+from ...methods.variational import VariationalDropout
+from ...training.fit import fit
+from ..recipe import Json, Place
+from .networks import build, variational_layers
+
+PAPER_EPOCHS = {"lenet": 200, "vgg": 550}
+LENET: dict[str, Json] = {
+    "smoke": {"data": "digits16", "epochs": 2, "batch": 100, "rows": 300},
+    "cpu": {"data": "mnist", "epochs": 8},
+    "paper": {"data": "mnist", "epochs": 200},
+}
+"""How LeNet-5 is trained at each scale."""
+VGG: dict[str, Json] = {
+    "smoke": {"data": "digits32", "epochs": 1, "batch": 100, "rows": 200},
+    "cpu": {"data": "cifar10", "epochs": 12, "batch": 100, "rows": 10_000},
+    "paper": {"data": "cifar10", "epochs": 550, "batch": 100, "beta1": 0.95},
+}
+TRACKED = {"smoke": 100, "cpu": 2_000, "paper": 10_000}
+"""Test rows on which phases are followed."""
+WIDTHS = {"smoke": 0.05, "cpu": 0.125, "paper": 1.0}
+"""Of the VGG-like network, as a share of the paper's channels."""
+
+
+@dataclass(frozen=True)
+class Training:
+    data: str
+    network: Json
+    """`kind`, and the options of that function in networks.py."""
+    spec: Spec
+    epochs: int
+    seed: int = 0
+    rows: int | None = None
+    batch: int = 200
+    lr: float = 1e-3
+    beta1: float = 0.9
+    augmentation: str = "none"
+    tracked: int = 0
+    """On how many test rows phases are followed, epoch by epoch; 0 is not at all."""
+
+    def to_json(self) -> Json:
+        return asdict(self) | {"spec": self.spec.to_json()}
+
+    @staticmethod
+    def from_json(options: Json) -> "Training":
+        return Training(**(options | {"spec": Spec.from_json(options["spec"])}))
+
+    @property
+    def key(self) -> str:
+        text = json.dumps(self.to_json(), sort_keys=True)
+        name = f"{self.data}-{self.network['kind']}-{self.spec.name}-seed{self.seed}"
+        return f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}"
+
+    def build(self) -> nn.Module:
+        options = {key: value for key, value in self.network.items() if key != "kind"}
+        return build(self.network["kind"], self.seed, **options)
+
+    def convert(self) -> Ensemble:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(self.seed)
+            return pluribus.ensemble(self.build(), self.spec)
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained ensemble, the test rows as the network takes them, and what was seen on the way."""
+
+    ensemble: Ensemble
+    data: Data
+    x: Tensor
+    y: Tensor
+    history: list[Json] = field(default_factory=list)
+    phases: list[Json] = field(default_factory=list)
+    watched: list[Json] = field(default_factory=list)
+
+    def training_rows(self, count: int | None = None) -> tuple[Tensor, Tensor]:
+        """Training rows as the network takes them."""
+        part = self.data.train
+        stop = len(part) if count is None else count
+        return self.data.preparation(part.x[:stop]), part.y[:stop]
+
+
+def opened(training: Training, place: Place) -> Data:
+    """The data of a training: MNIST's pixels from 0 to 1, CIFAR's standardised. `digits16` and `digits32` are for smoke."""
+    if training.data.startswith("digits"):
+        data = enlarged(load_data("digits"), int(training.data.removeprefix("digits")), training.network)
+    else:
+        data = load_data(training.data, place.data)
+    data = data.limited(training.rows, seed=0)
+    if training.network["kind"] == "lenet":
+        data = Data(data.name, data.train, data.test, Pixels(), data.classes, data.source, data.facts)
+    return data
+
+
+def enlarged(data: Data, size: int, network: Json) -> Data:
+    """Digits with every pixel repeated, in as many channels as the network takes."""
+    times = size // data.shape[1]
+    channels = 3 if network["kind"] == "vgg" else 1
+
+    def part(rows: Part) -> Part:
+        images = rows.x.repeat_interleave(times, 2).repeat_interleave(times, 3)
+        return Part(images.expand(-1, channels, -1, -1).contiguous(), rows.y)
+
+    train = part(data.train)
+    return Data(data.name, train, part(data.test), Pixels.of(train.x), data.classes, data.source, data.facts)
+
+
+Watching = Callable[[Data], "Watcher"]
+
+
+class Watcher(L.Callback):
+    """A callback that leaves rows."""
+
+    rows: list[Json]
+
+
+def trained(training: Training, place: Place, watching: Watching | None = None) -> Trained:
+    """The ensemble, trained now or before. Two cells that need the same one wait for each other.
+
+    `watching` makes a callback that looks on; its rows are kept with the training.
+    """
+    data = opened(training, place)
+    x, y = data.preparation(data.test.x), data.test.y
+    folder = place.shared / training.key
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock"):
+        if not (folder / "trained.json").is_file():
+            _train(training, data, x, y, folder, place, watching)
+        about = json.loads((folder / "trained.json").read_text(encoding="utf-8"))
+        ensemble = load(folder / "weights.safetensors", training.build())
+    return Trained(ensemble.eval(), data, x, y, about["history"], about["phases"], about["watched"])
+
+
+def _train(training: Training, data: Data, x: Tensor, y: Tensor, folder: Path, place: Place, watching: Watching | None) -> None:
+    ensemble = training.convert()
+    callbacks: list[L.Callback] = [Telling(place, training.epochs)]
+    watcher = watching(data) if watching else None
+    phases = Phases(x[: training.tracked], y[: training.tracked], training.seed) if training.tracked else None
+    history = fit(
+        ensemble,
+        data.train,
+        folder=folder / "checkpoints",
+        resume=True,
+        preparation=data.preparation,
+        augmentation=training.augmentation,
+        callbacks=[*callbacks, *([phases] if phases else []), *([watcher] if watcher else [])],
+        progress=False,
+        epochs=training.epochs,
+        batch_size=training.batch,
+        optimizer="adam",
+        lr=training.lr,
+        beta1=training.beta1,
+        schedule="linear",
+        seed=training.seed,
+        accelerator="cpu" if not torch.cuda.is_available() else "auto",
+    )
+    save(ensemble.cpu(), folder / "weights.safetensors")
+    about = {"training": training.to_json(), "history": history, "phases": phases.rows if phases else []}
+    about["watched"] = watcher.rows if watcher else []
+    write(folder / "trained.json", json_text(about) + "\n")
+    for checkpoint in (folder / "checkpoints").glob("step-*"):  # the weights are there
+        checkpoint.unlink()
+
+
+class Telling(L.Callback):
+    """Tells the place how far a training is."""
+
+    def __init__(self, place: Place, epochs: int) -> None:
+        self.place, self.epochs = place, epochs
+
+    def on_train_epoch_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        self.place.tell(f"epoch {trainer.current_epoch + 1}/{self.epochs}")
+
+
+@torch.no_grad()
+def accuracy(ensemble: Ensemble, x: Tensor, y: Tensor, samples: int | None = None, answer: str | None = None) -> float:
+    """The share of right answers, with another number of draws, or another kind of answer, for a while."""
+    noisy: Any = ensemble
+    before = noisy.samples, getattr(noisy, "answer", None)
+    torch.manual_seed(0)
+    try:
+        if samples is not None:
+            noisy.samples = samples
+        if answer is not None:
+            noisy.answer = answer
+        return (noisy.predict(x).labels == y).double().mean().item()
+    finally:
+        if samples is not None:
+            noisy.samples = before[0]
+        if answer is not None:
+            noisy.answer = before[1]
+
+
+def lenet(scale: str, spec: Spec, seed: int = 0, *, tracked: int = 0, epochs: int | None = None, **network: Any) -> Training:
+    """LeNet-5 at a scale; `network` are options of `networks.lenet`."""
+    options = dict(LENET[scale]) | ({"epochs": epochs} if epochs and scale == "cpu" else {})
+    size = {"size": 16, "width": 0.2} if scale == "smoke" else {}
+    return Training(network={"kind": "lenet"} | size | network, spec=spec, seed=seed, tracked=tracked, **options)
+
+
+def vgg(scale: str, spec: Spec, seed: int = 0, *, tracked: int = 0, **options: Any) -> Training:
+    """The VGG-like network at a scale; variational where the spec is."""
+    network = {"kind": "vgg", "width": WIDTHS[scale], "variational": spec.name == "variational-dropout"}
+    network |= {name: options.pop(name) for name in ("classes", "dense_activation") if name in options}
+    return Training(network=network, spec=spec, seed=seed, tracked=tracked, **(dict(VGG[scale]) | options))
+
+
+def dropout_vgg(scale: str, seed: int = 0, **options: Any) -> Training:
+    """The VGG-like network with its binary dropout."""
+    return vgg(scale, Single(), seed, **options)
+
+
+def variance_vgg(scale: str, seed: int = 0, prior: str = "log-uniform", **options: Any) -> Training:
+    """The VGG-like network with one α for each of its variational layers, its phases followed."""
+    spec = VariationalDropout(
+        prior=prior,  # type: ignore[arg-type]
+        log_alpha=-10.0,
+        log_alpha_rate=hastened(scale, "vgg"),
+        include=variational_layers(build("vgg", 0, width=WIDTHS[scale])),
+    )
+    return vgg(scale, spec, seed, tracked=TRACKED[scale], **options)
+
+
+def zero_mean_lenet(scale: str, noise: str = "gaussian", **network: Any) -> Training:
+    """LeNet-5 without biases, BatchNorm after each hidden layer, its first dense layer a variance layer."""
+    spec = Variance(noise=noise, include="dense1")  # type: ignore[arg-type]
+    return lenet(scale, spec, norm="all", bias=False, **network)
+
+
+def hastened(scale: str, kind: str) -> float:
+    """The learning rate of log α in units of the weights': with Adam it then travels as far as in the paper's many epochs."""
+    epochs = {"lenet": LENET, "vgg": VGG}[kind][scale]["epochs"]
+    return PAPER_EPOCHS[kind] / epochs

@@ -1,0 +1,108 @@
+"""Every recipe: complete, in step with its paper's list, and able to run."""
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from pluribus.papers import SCALES, recipes
+from pluribus.papers.page import page
+from pluribus.papers.results import made, of_paper, path, read
+from pluribus.papers.run import Job, reproduce
+from pluribus.papers.variance import ORDER
+from pluribus.papers.variance.trainings import Training
+
+RECORDED = Path(__file__).parents[2] / "papers"
+EVERY = list(recipes().values())
+
+
+def test_the_variance_papers_have_their_sixteen_artefacts():
+    assert [recipe.name for recipe in EVERY if recipe.of == "variance"] == list(ORDER)
+    assert len(ORDER) == len(set(ORDER)) == 16
+
+
+@pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.id)
+def test_options_are_json_and_every_scale_has_cells(recipe):
+    for scale in SCALES:
+        cells = recipe.scales[scale].cells
+        assert cells
+        assert json.loads(json.dumps(dict(cells))) == json.loads(json.dumps(cells))
+
+
+@pytest.fixture(scope="module")
+def smoke(tmp_path_factory):
+    """All of the paper at the smallest scale."""
+    place = tmp_path_factory.mktemp("smoke")
+    began = time.monotonic()
+    found = {recipe.id: reproduce(Job(recipe, "smoke", place / "out", place / "work")) for recipe in EVERY}
+    return place / "out", found, time.monotonic() - began
+
+
+@pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.id)
+def test_smoke_runs_and_leaves_rows_verdicts_and_a_figure(recipe, smoke):
+    out, found, _ = smoke
+    result = found[recipe.id]
+    assert result["complete"]
+    assert result["verdicts"]
+    assert all(verdict["outcome"] == "not run at this scale" for verdict in result["verdicts"])
+    assert all(set(row) <= set(result["columns"]) for row in result["rows"])
+    figure = path(out, recipe, "smoke").with_suffix(".svg")
+    assert figure.exists() == (recipe.draw is not None)
+
+
+def test_the_page_of_smoke_names_everything(smoke):
+    out, found, _ = smoke
+    text = (out / "variance" / "README.md").read_text()
+    assert all(f"## {key}:" in text for key in found)
+
+
+def trainings(value):
+    """All trainings named in a cell's options."""
+    if isinstance(value, dict):
+        if "spec" in value and "network" in value:
+            yield Training.from_json(value)
+        else:
+            for entry in value.values():
+                yield from trainings(entry)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from trainings(entry)
+
+
+PUBLISHED = {training.key: training for recipe in EVERY for training in trainings(dict(recipe.scales["paper"].cells))}
+WEIGHTS = {"lenet": 430_500, "vgg": 14_977_728}
+"""Of convolutions and dense layers without biases, for ten classes; of the VGG-like network's first dense layer on 512 inputs."""
+
+
+@pytest.mark.parametrize("training", PUBLISHED.values(), ids=list(PUBLISHED))
+def test_the_published_setting_has_the_published_size_and_takes_a_step(training):
+    net = training.build()
+    layers = [layer for layer in net.modules() if isinstance(layer, torch.nn.Conv2d | torch.nn.Linear)]
+    last = layers[-1].weight.numel()
+    classes = training.network.get("classes", 10)
+    assert sum(layer.weight.numel() for layer in layers) - last + last * 10 // classes == WEIGHTS[training.network["kind"]]
+    assert training.epochs == {"lenet": 200, "vgg": 550}[training.network["kind"]]
+    shape = (1, 28, 28) if training.network["kind"] == "lenet" else (3, 32, 32)
+    ensemble = training.convert().train()
+    loss = ensemble.loss(torch.rand(2, *shape), torch.tensor([0, 1]), examples=60_000)
+    loss.backward()
+    assert all(parameter.grad is not None for parameter in ensemble.parameters())
+
+
+@pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.id)
+def test_what_is_recorded_follows_from_its_cells(recipe):
+    """Rows and verdicts were not typed in: they come of the cells by the recipe's rules."""
+    recorded = read(path(RECORDED, recipe, "cpu"))
+    if not recorded:
+        pytest.skip("nothing is recorded")
+    again = json.loads(json.dumps(made(recipe, "cpu", recorded["cells"])))
+    assert again == recorded
+
+
+def test_the_recorded_page_follows_from_the_recorded_results():
+    found = of_paper(RECORDED, "variance")
+    if not found:
+        pytest.skip("nothing is recorded")
+    assert (RECORDED / "variance" / "README.md").read_text(encoding="utf-8") == page("variance", found)
