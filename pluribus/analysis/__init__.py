@@ -1,7 +1,11 @@
-"""What an ensemble is like beyond its scores: how it falls to attacks, how its members differ, what it costs."""
+"""What an ensemble is like beyond its scores: how it falls to attacks, how its members differ, what it costs, what of its random
+weights matters."""
 
 from .attacks import Attack, Outcome, attack
 from .cost import Cost, cost
+from .curvature import kappa
+from .densities import by_class, response
+from .discrepancy import mmd, mmd_bound, prediction_bound
 from .diversity import (
     BiasVariance,
     bias_variance,
@@ -10,6 +14,7 @@ from .diversity import (
     normalised_disagreement,
     pairwise_kl,
 )
+from .pruning import deviations, prune, sparsity
 
 __all__ = [
     "Attack",
@@ -18,9 +23,18 @@ __all__ = [
     "Outcome",
     "attack",
     "bias_variance",
+    "by_class",
     "cost",
+    "deviations",
     "disagreement",
     "error_correlation",
+    "kappa",
+    "mmd",
+    "mmd_bound",
     "normalised_disagreement",
     "pairwise_kl",
+    "prediction_bound",
+    "prune",
+    "response",
+    "sparsity",
 ]

