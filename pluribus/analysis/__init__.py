@@ -1,5 +1,5 @@
-"""What an ensemble is like beyond its scores: how it falls to attacks, how its members differ, what it costs, what of its random
-weights matters."""
+"""What an ensemble is like beyond its scores: how it falls to attacks, how members differ, what it costs, which random weights
+matter."""
 
 from .attacks import Attack, Outcome, attack
 from .cost import Cost, cost

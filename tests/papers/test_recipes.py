@@ -73,7 +73,7 @@ def trainings(value):
 
 PUBLISHED = {training.key: training for recipe in EVERY for training in trainings(dict(recipe.scales["paper"].cells))}
 WEIGHTS = {"lenet": 430_500, "vgg": 14_977_728}
-"""Of convolutions and dense layers without biases, for ten classes; of the VGG-like network's first dense layer on 512 inputs."""
+"""Of convolutions and dense layers, without biases, for ten classes."""
 
 
 @pytest.mark.parametrize("training", PUBLISHED.values(), ids=list(PUBLISHED))
