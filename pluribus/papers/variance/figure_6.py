@@ -152,7 +152,7 @@ def draw(figure: "Figure", result: Json) -> None:
 CHOICE = (
     f"The learning rate of each policy in each world is the best of {', '.join(f'{rate:g}' for rate in RATES)} on two "
     "other seeds "
-    "after 400 episodes."
+    "after 200 episodes."
 )
 RECIPE = Recipe(
     id="variance/figure-6",
@@ -161,8 +161,8 @@ RECIPE = Recipe(
     source="figure 6, section 6.2",
     scales={
         "smoke": Scale("2 seeds, 8 episodes, 16 neurons a layer.", cells(2, 8, 2, 16)),
-        "cpu": Scale(f"9 seeds, 1000 episodes, as published. {CHOICE}", cells(9, 1000, 400)),
-        "paper": Scale(f"9 seeds, 1000 episodes. {CHOICE}", cells(9, 1000, 400)),
+        "cpu": Scale(f"9 seeds, 1000 episodes, as published. {CHOICE}", cells(9, 1000, 200)),
+        "paper": Scale(f"9 seeds, 1000 episodes. {CHOICE}", cells(9, 1000, 200)),
     },
     measure=measure,
     rows=rows,

@@ -65,6 +65,7 @@ class Training:
     lr: float = 1e-3
     beta1: float = 0.9
     augmentation: str = "none"
+    kl_warmup: float = 0.0
     tracked: int = 0
     """On how many test rows phases are followed, epoch by epoch; 0 is not at all."""
 
@@ -180,6 +181,7 @@ def _train(training: Training, data: Data, x: Tensor, y: Tensor, folder: Path, p
         optimizer="adam",
         lr=training.lr,
         beta1=training.beta1,
+        kl_warmup=training.kl_warmup,
         schedule="linear",
         seed=training.seed,
         accelerator="cpu" if not torch.cuda.is_available() else "auto",
