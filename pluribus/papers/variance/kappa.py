@@ -10,29 +10,24 @@ from ...analysis.curvature import kappa
 from ...analysis.pruning import prune
 from ...core.ensemble import Ensemble
 from ...data.dataset import Data
-from ...methods.variational import VariationalDropout
 from ...reports.drawing import MUTED, line, look, plain
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, margin, percent, verdict
 from .phases import followed
-from .trainings import PAPER_EPOCHS, TRACKED, Training, Watcher, accuracy, lenet, trained
+from .trainings import Training, Watcher, accuracy, trained, watched_lenet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-EPOCHS = 12
 THRESHOLD = 1.5
 """log10 κ₀ of the paper."""
 BINS = np.linspace(-12, 6, 73)
 SHARES = (0.0, 0.5, 0.8, 0.9, 0.94, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998)
-ROWS = {"smoke": 300, "cpu": 60_000, "paper": 60_000}
+ROWS = {"smoke": 300, "cpu": 10_000, "paper": 60_000}
 
 
 def cells(scale: str) -> dict[str, Json]:
-    epochs = EPOCHS if scale == "cpu" else None
-    rate = {"smoke": 100.0, "cpu": PAPER_EPOCHS["lenet"] / EPOCHS, "paper": 1.0}[scale]
-    spec = VariationalDropout(log_alpha_rate=rate, include="dense1")
-    training = lenet(scale, spec, norm="dense", dense_activation="softplus", tracked=TRACKED[scale], epochs=epochs)
+    training = watched_lenet(scale, dense_activation="softplus")
     return {"curvature": {"seed": 0, "shares": list(SHARES), "rows": ROWS[scale], "training": training.to_json()}}
 
 
@@ -184,7 +179,11 @@ RECIPE = Recipe(
     source="the earlier version, sections 5 and 6.4, figures 3 to 5",
     scales={
         "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
-        "cpu": Scale(f"{about('cpu')} {EPOCHS} epochs, log α learnt 17 times faster.", cells("cpu"), ("mnist",)),
+        "cpu": Scale(
+            f"{about('cpu')} 50 epochs, log α learnt 3000 times faster than the weights, KL weighed in over 10 epochs.",
+            cells("cpu"),
+            ("mnist",),
+        ),
         "paper": Scale(f"{about('paper')} 200 epochs.", cells("paper"), ("mnist",)),
     },
     measure=measure,

@@ -14,11 +14,11 @@ JUMP = 2000.0
 """With this rate of log α a layer becomes a variance layer in the first epoch; slower ones need far more than 8 (figure-3)."""
 
 
-def training(scale: str, kind: str, tracked: int = 0) -> Training:
+def training(scale: str, kind: str) -> Training:
     rate = JUMP if scale == "cpu" and kind in ("layer", "neuron") else hastened(scale, "lenet")
     spec = VariationalDropout(parameterization=kind, log_alpha_rate=rate, include="dense1")  # type: ignore[arg-type]
     own = {"norm": "all", "bias": False} if kind == "zero-mean" else {"norm": "dense"}
-    return lenet(scale, spec, tracked=tracked, **own)
+    return lenet(scale, spec, **own)
 
 
 def cells(scale: str) -> dict[str, Json]:

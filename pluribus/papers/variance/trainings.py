@@ -8,7 +8,7 @@ their digest, and taken up again after a kill.
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,8 @@ class Training:
     """On how many test rows phases are followed, epoch by epoch; 0 is not at all."""
 
     def to_json(self) -> Json:
-        return asdict(self) | {"spec": self.spec.to_json()}
+        options = asdict(self) | {"spec": self.spec.to_json()}
+        return {name: value for name, value in options.items() if name != "kl_warmup" or value}
 
     @staticmethod
     def from_json(options: Json) -> "Training":
@@ -247,11 +248,23 @@ def by_batch_statistics(ensemble: Ensemble, x: Tensor, y: Tensor, samples: int =
     return right / len(y)
 
 
-def lenet(scale: str, spec: Spec, seed: int = 0, *, tracked: int = 0, epochs: int | None = None, **network: Any) -> Training:
+def lenet(scale: str, spec: Spec, seed: int = 0, **network: Any) -> Training:
     """LeNet-5 at a scale; `network` are options of `networks.lenet`."""
-    options = dict(LENET[scale]) | ({"epochs": epochs} if epochs and scale == "cpu" else {})
     size = {"size": 16, "width": 0.2} if scale == "smoke" else {}
-    return Training(network={"kind": "lenet"} | size | network, spec=spec, seed=seed, tracked=tracked, **options)
+    return Training(network={"kind": "lenet"} | size | network, spec=spec, seed=seed, **LENET[scale])
+
+
+SLOWLY: Json = {"rows": 10_000, "epochs": 50, "kl_warmup": 10.0}
+"""A phase transition that can be watched. On all rows KL has too little weight for one in an hour; without the warm-up a fast
+log α jumps before anything is learnt."""
+
+
+def watched_lenet(scale: str, **network: Any) -> Training:
+    """LeNet-5 with a variational first dense layer, its phases followed."""
+    rate = {"smoke": 100.0, "cpu": 3000.0, "paper": 1.0}[scale]
+    spec = VariationalDropout(log_alpha_rate=rate, include="dense1")
+    slowly = SLOWLY if scale == "cpu" else {}
+    return replace(lenet(scale, spec, norm="dense", **network), tracked=TRACKED[scale], **slowly)
 
 
 def vgg(scale: str, spec: Spec, seed: int = 0, *, tracked: int = 0, **options: Any) -> Training:
