@@ -83,8 +83,8 @@ def reproduce(job: Job, workers: str = "1", report: Report | None = None) -> Jso
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
     for name in job.cells:
-        for left in ("failed.txt", "state.txt"):  # of a run that was killed, or to be tried again
-            (job.folder / name / left).unlink(missing_ok=True)
+        for old in ("failed.txt", "state.txt"):  # of a run that was killed, or to be tried again
+            (job.folder / name / old).unlink(missing_ok=True)
     with watched(job, report):
         for _ in range(ATTEMPTS):
             left = [name for name in job.cells if name not in job.found() and not _failed(job, name)]

@@ -14,7 +14,7 @@ SETTINGS: dict[str, tuple[str, ...]] = {"none": (), "conv2": ("conv2",), "dense1
 def cells(scale: str) -> dict[str, Json]:
     specs = {name: Variance(include=layers) if layers else Single() for name, layers in SETTINGS.items()}
     own: Json = {"norm": "none", "bias": False, "activation": "tanh"}
-    fewer = {"epochs": 5} if scale == "cpu" else {}
+    fewer: Json = {"epochs": 5} if scale == "cpu" else {}
     trainings = {name: replace(lenet(scale, spec, **own), **fewer) for name, spec in specs.items()}
     return {name: {"seed": 0, "training": training.to_json()} for name, training in trainings.items()}
 
