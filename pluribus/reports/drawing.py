@@ -43,7 +43,8 @@ def look(index: int) -> dict[str, Any]:
 
 def line(index: int) -> dict[str, Any]:
     """Of a series drawn as a line: colours differ, and dashes too, for those who cannot tell the colours apart."""
-    return {"color": LIGHT[style(index).colour], "linestyle": DASHES[index % len(DASHES)], "linewidth": 1.8}
+    dash = (index + index // len(LIGHT)) % len(DASHES)
+    return {"color": LIGHT[style(index).colour], "linestyle": DASHES[dash], "linewidth": 1.8}
 
 
 def plain(axes: "Axes", grid: bool = True) -> None:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ...analysis.pruning import deviations, prune, sparsity
-from ...reports.drawing import look, plain
+from ...reports.drawing import MUTED, look, plain
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, margin, percent, verdict
 from .trainings import Training, accuracy, trained, zero_mean_lenet
@@ -70,10 +70,15 @@ def draw(figure: "Figure", result: Json) -> None:
     axes = figure.add_subplot()
     table = result["cells"]["pruning"]["found"]["table"]
     for index, (key, label) in enumerate((("many", "20 draws"), ("one", "one draw"))):
-        axes.plot([100 * row["sparsity"] for row in table], [100 * row[key] for row in table], label=label, **look(index))
-    axes.axvline(98, color="#5c6570", linestyle=":", linewidth=1, label="the paper's 98 %")
+        left = [100 - 100 * row["sparsity"] for row in table]
+        axes.plot(left, [100 * row[key] for row in table], label=label, **look(index))
+    axes.axvline(2, color=MUTED, linestyle=":", linewidth=1, label="the paper's 2 %")
+    axes.set_xscale("log")
+    axes.invert_xaxis()
+    axes.set_xticks([100, 50, 20, 10, 5, 2, 1, 0.5, 0.2], ["100", "50", "20", "10", "5", "2", "1", "0.5", "0.2"])
+    axes.minorticks_off()
     axes.set_title("Zeroing the weights with the smallest σ", loc="left", fontsize=11)
-    axes.set_xlabel("weights of the layer that are zero, %")
+    axes.set_xlabel("weights of the layer that are left, %")
     axes.set_ylabel("test accuracy, %")
     plain(axes)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POINTS, NEURONS = 121, 4
+FLOOR = 1e-2
+"""Densities below it are not drawn."""
 
 
 def cells(scale: str) -> dict[str, Json]:
@@ -95,10 +97,14 @@ def draw(figure: "Figure", result: Json) -> None:
             own = line(index)
             mean, std = torch.tensor(density["mean"]), torch.tensor(density["std"])
             axes.plot(curve["at"], mean, label=f"class {label}" if place == 0 else None, **own)
-            axes.fill_between(curve["at"], (mean - std).clamp_min(0), mean + std, color=own["color"], alpha=0.06, linewidth=0)
+            axes.fill_between(
+                curve["at"], (mean - std).clamp_min(FLOOR), mean + std, color=own["color"], alpha=0.06, linewidth=0
+            )
         axes.set_title(f"Neuron {neuron}", loc="left", fontsize=11)
         axes.set_xlabel("response before BatchNorm")
-        axes.set_ylabel("density")
+        axes.set_ylabel("density, logarithmic")
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=FLOOR)
         plain(axes)
     figure.suptitle(
         "Densities of responses by class: mean and standard deviation over test rows", x=0.01, ha="left", fontsize=11

@@ -39,7 +39,7 @@ def departures(found: Found) -> list[str]:
 
 
 def learnt(found: Found) -> list[str]:
-    return [text for say in (attacks, bound, student, pruning, absolute, toy, policies) if (text := say(found))]
+    return [text for say in (attacks, bound, student, sparse, pruning, absolute, toy, policies) if (text := say(found))]
 
 
 def attacks(found: Found) -> str:
@@ -112,6 +112,20 @@ def pruning(found: Found) -> str:
         f"{percent(min(negative), 0)} to {percent(max(negative), 0)} of the weights, by epoch, which a logarithmic "
         "histogram does not "
         "show (variance/figure-5, variance/kappa)."
+    )
+
+
+def sparse(found: Found) -> str:
+    own = cells(found, "figure-5")
+    if not own:
+        return ""
+    table = own["pruning"]["table"]
+    row = next(row for row in table if row["sparsity"] >= 0.9)
+    return (
+        f"A zero-mean layer prunes itself: nothing in its loss asks for it, and {percent(table[0]['sparsity'], 0)} of "
+        "its σ are exactly "
+        f"zero in single precision when training ends, {percent(row['sparsity'], 0)} below {row['threshold']:.1g} "
+        "(variance/figure-5)."
     )
 
 
