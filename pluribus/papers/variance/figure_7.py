@@ -181,10 +181,10 @@ RECIPE = Recipe(
             "200 digits in 32×32, narrow VGG-like networks, 1 epoch; 10 images, 2 iterations.", cells("smoke", 10, 2)
         ),
         "cpu": Scale(
-            "The VGG-like networks of table-2's cpu scale, five of each kind; 300 test images, 20 iterations of "
+            "The VGG-like networks of table-2's cpu scale, five of each kind; 200 test images, 20 iterations of "
             "0.5/255 in the sign's "
             "direction, ten draws; deep ensembles of five.",
-            cells("cpu", 300, 20),
+            cells("cpu", 200, 20),
             ("cifar10",),
         ),
         "paper": Scale(

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, verdict
 from . import phases
-from .trainings import Training, trained, variance_vgg
+from .trainings import NARROW, Training, trained, variance_vgg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,9 +73,7 @@ RECIPE = Recipe(
     scales={
         "smoke": Scale("200 digits in 32×32, a narrow VGG-like network, 1 epoch.", cells("smoke")),
         "cpu": Scale(
-            "The VGG-like network an eighth as wide on 10,000 rows of CIFAR-10, 12 epochs instead of 550, log α learnt "
-            "as many times "
-            "faster; accuracies on 2,000 test rows.",
+            f"{NARROW[0].upper()}{NARROW[1:]} Accuracies on 2,000 test rows.",
             cells("cpu"),
             ("cifar10",),
         ),

@@ -70,20 +70,28 @@ def vgg(
     channels: int = 3,
     width: float = 1.0,
     variational: bool = False,
+    dropout: float = 1.0,
     dense_activation: str | None = None,
 ) -> nn.Module:
-    """The VGG-like network; without dropout where the variational layers are to be."""
+    """The VGG-like network, its dropout rates times `dropout`; none where the variational layers are to be."""
     net = vgg_like(classes, channels, width)
+    for module in net.modules():
+        if isinstance(module, nn.Dropout):
+            module.p *= dropout
     if dense_activation:
         assert isinstance(net, nn.Sequential)
         last = [index for index, module in enumerate(net) if isinstance(module, nn.ReLU)][-1]
         net[last] = ACTIVATIONS[dense_activation]()
-    if variational:
-        first = variational_layers(net)[0]
-        names = list(dict(net.named_modules()))
-        for name, module in net.named_modules():
-            if isinstance(module, nn.Dropout) and names.index(name) > names.index(first):
-                module.p = 0.0
+    return without_late_dropout(net) if variational else net
+
+
+def without_late_dropout(net: nn.Module) -> nn.Module:
+    """Without dropout after the first layer that is to be variational."""
+    first = variational_layers(net)[0]
+    names = list(dict(net.named_modules()))
+    for name, module in net.named_modules():
+        if isinstance(module, nn.Dropout) and names.index(name) > names.index(first):
+            module.p = 0.0
     return net
 
 
