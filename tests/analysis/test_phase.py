@@ -80,7 +80,9 @@ def test_after_a_kill_rows_go_on(tmp_path):
     whole = Phases(x, y)
     fit(pluribus.ensemble(net(), VariationalDropout()), (x, y), callbacks=[whole], **options)
     with pytest.raises(Killed):
-        fit(pluribus.ensemble(net(), VariationalDropout()), (x, y), folder=tmp_path, callbacks=[Phases(x, y), Kill()], **options)
+        fit(
+            pluribus.ensemble(net(), VariationalDropout()), (x, y), folder=tmp_path, callbacks=[Phases(x, y), Kill()], **options
+        )
     rest = Phases(x, y)
     fit(pluribus.ensemble(net(), VariationalDropout()), (x, y), folder=tmp_path, resume=True, callbacks=[rest], **options)
     assert [row["epoch"] for row in rest.rows] == [0, 1, 2, 3, 4]

@@ -111,7 +111,7 @@ def draw(figure: "Figure", result: Json) -> None:
         axes.plot(cell["log_alpha"], curve, label=name, **line(index))
     axes.set_title("KL of N(μ, αμ²) from the prior, for one weight", loc="left", fontsize=11)
     axes.set_xlabel("log α")
-    axes.set_ylabel("KL, nats (improper or scaled priors: zero at the right end)")
+    axes.set_ylabel("KL, nats, up to a constant")
     plain(axes)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
 

@@ -5,12 +5,13 @@ from dataclasses import replace
 import pluribus
 
 from ...analysis.phase import log_alphas
+from ...core.random_weights import given, random_layers
 from ...methods.mc_dropout import MCDropout
 from ...methods.single import Single
 from ...methods.variational import VariationalDropout
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, not_run, percent, verdict
-from .trainings import NARROW, Training, accuracy, dropout_vgg, lenet, trained, variance_vgg
+from .trainings import NARROW, Training, accuracy, dropout_vgg, lenet, trained, variance_vgg, zero_mean_vgg
 
 SAMPLES = 20
 
@@ -24,6 +25,7 @@ def cells(scale: str, coarse_and_fine: bool = False) -> dict[str, Json]:
         "LeNet-5, MNIST, variance": replace(lenet(scale, noisy, norm="dense"), **slowly, **warm),
         "VGG-like, CIFAR-10, dropout": dropout_vgg(scale),
         "VGG-like, CIFAR-10, variance": variance_vgg(scale),
+        "VGG-like, CIFAR-10, zero-mean dense layer": zero_mean_vgg(scale),
     }
     if coarse_and_fine:
         for title, data, classes in (("20 coarse", "cifar100-coarse", 20), ("100 fine", "cifar100", 100)):
@@ -42,6 +44,11 @@ def measure(options: Json, place: Place) -> Json:
         sampled = pluribus.ensemble(ensemble.fold(), MCDropout(samples=SAMPLES))
         det = accuracy(ensemble, x, y)
         one, many = (accuracy(sampled, x, y, samples=samples) for samples in (1, SAMPLES))
+        return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": {}}
+    if ensemble.spec.name == "variance":  # its mean weights are zero
+        with given({layer: layer.mu for layer in random_layers(ensemble.net).values()}):
+            det = accuracy(ensemble, x, y, 1)
+        one, many = (accuracy(ensemble, x, y, samples) for samples in (1, SAMPLES))
         return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": {}}
     one, det, many = (accuracy(ensemble, x, y, SAMPLES, answer) for answer in ("sample", "mean", "average"))
     return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": log_alphas(ensemble)}
