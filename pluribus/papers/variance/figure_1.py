@@ -130,7 +130,8 @@ def draw(figure: "Figure", result: Json) -> None:
         axes.set_xscale("symlog", linthresh=1)
         axes.set_yscale("symlog", linthresh=1)
         plain(axes)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9, markerscale=2)
+    if any(best.values()):
+        figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9, markerscale=2)
 
 
 ABOUT = "1,000 points of four Gaussians, six dense layers of 64, Adam at 3e-3 falling to 0;"

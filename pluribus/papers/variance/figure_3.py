@@ -77,7 +77,7 @@ RECIPE = Recipe(
         "cpu": Scale(
             "LeNet-5 with the first dense layer variational, in place of the VGG-like network (figure-8 has that), on "
             "10,000 rows of "
-            "MNIST, 50 epochs; log α learnt 3000 times faster than the weights, KL weighed in over 10 epochs; accuracies on "
+            "MNIST, 40 epochs; log α learnt 3000 times faster than the weights, KL weighed in over 8 epochs; accuracies on "
             "2,000 test rows.",
             cells("cpu"),
             ("mnist",),

@@ -180,7 +180,7 @@ RECIPE = Recipe(
     scales={
         "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
         "cpu": Scale(
-            f"{about('cpu')} 50 epochs, log α learnt 3000 times faster than the weights, KL weighed in over 10 epochs.",
+            f"{about('cpu')} 40 epochs, log α learnt 3000 times faster than the weights, KL weighed in over 8 epochs.",
             cells("cpu"),
             ("mnist",),
         ),

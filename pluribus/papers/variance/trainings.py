@@ -271,7 +271,7 @@ def lenet(scale: str, spec: Spec, seed: int = 0, **network: Any) -> Training:
     return Training(network={"kind": "lenet"} | size | network, spec=spec, seed=seed, **LENET[scale])
 
 
-SLOWLY: Json = {"rows": 10_000, "epochs": 50, "kl_warmup": 10.0}
+SLOWLY: Json = {"rows": 10_000, "epochs": 40, "kl_warmup": 8.0}
 """A phase transition that can be watched. On all rows KL has too little weight for one in an hour; without the warm-up a fast
 log α jumps before anything is learnt."""
 
