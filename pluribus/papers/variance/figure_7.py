@@ -28,12 +28,12 @@ PARTS, DRAWS = 5, 10
 STEP = 0.5 / 255
 
 
-def cells(scale: str, images: int, iterations: int) -> dict[str, Json]:
+def cells(scale: str, images: int, iterations: int, parts: int = PARTS) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for method in METHODS:
         noisy = variance_vgg if scale == "paper" else zero_mean_vgg
         make = noisy if "variance" in method else dropout_vgg
-        seeds = range(PARTS) if "ensemble" in method else range(1)
+        seeds = range(parts) if "ensemble" in method else range(1)
         trainings = [make(scale, seed).to_json() for seed in seeds]
         for through in ("one draw", "average") if method in NOISY else ("average",):
             options = {"seed": 0, "images": images, "iterations": iterations, "through": through, "method": method}
@@ -180,7 +180,7 @@ RECIPE = Recipe(
     source="figure 7, section 6.3; entropies: figure 2b of the earlier version",
     scales={
         "smoke": Scale(
-            "200 digits in 32×32, narrow VGG-like networks, 1 epoch; 10 images, 2 iterations.", cells("smoke", 10, 2)
+            "200 digits in 32×32, narrow VGG-like networks, 1 epoch; 10 images, 2 iterations.", cells("smoke", 10, 2, parts=2)
         ),
         "cpu": Scale(
             "Networks with dropout as in table-2's cpu scale, and from each of them one whose first dense layer is a "
