@@ -69,7 +69,7 @@ def curves(axes: "Axes", cell: Json, label: bool) -> None:
         axes.plot(epochs, values, label=LABELS[answer] if label else None, **line(index))
     axes.set_xlabel("epoch")
     axes.set_ylabel("test accuracy, %")
-    axes.set_ylim(0, 102)
+    axes.set_ylim(0, min(102.0, 115 * max(each[answer] for each in cell["phases"] for answer in ANSWERS)))
     plain(axes)
 
 

@@ -46,9 +46,9 @@ def measure(options: Json, place: Place) -> Json:
         one, many = (accuracy(sampled, x, y, samples=samples) for samples in (1, SAMPLES))
         return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": {}}
     if ensemble.spec.name == "variance":  # its mean weights are zero
+        one, many = (accuracy(ensemble, x, y, samples) for samples in (1, SAMPLES))
         with given({layer: layer.mu for layer in random_layers(ensemble.net).values()}):
             det = accuracy(ensemble, x, y, 1)
-        one, many = (accuracy(ensemble, x, y, samples) for samples in (1, SAMPLES))
         return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": {}}
     one, det, many = (accuracy(ensemble, x, y, SAMPLES, answer) for answer in ("sample", "mean", "average"))
     return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": log_alphas(ensemble)}
