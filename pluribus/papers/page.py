@@ -112,13 +112,22 @@ def table(result: Json) -> str:
         used.add(label)
         paper = theirs.get(label, {})
         cells = [shown(row.get(key)) + (f" ({shown(paper[key])})" if paper.get(key) is not None else "") for key in numbers]
-        lines.append("| " + " | ".join([*(str(part or "") for part in label), *cells]) + " |")
+        lines.append(row_of([*(str(part or "") for part in label), *cells]))
     for label, row in theirs.items():
         if label not in used:
             cells = [f"({shown(row[key])})" if row.get(key) is not None else "" for key in numbers]
-            lines.append("| " + " | ".join([*(str(part or "") for part in label), *cells]) + " |")
+            lines.append(row_of([*(str(part or "") for part in label), *cells]))
     note = "\n\nIn brackets: the paper's." if result["paper"] else ""
     return "\n".join(lines) + note
+
+
+def row_of(cells: list[str]) -> str:
+    r"""A line of a table; a bar in a text is none between cells.
+
+    >>> print(row_of(["|x|", "1"]))
+    | \|x\| | 1 |
+    """
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def shown(value: Any) -> str:
@@ -142,5 +151,5 @@ def claims(verdicts: list[Json]) -> str:
     lines = ["| | claim | verdict | seen | rule |", "| --- | --- | --- | --- | --- |"]
     for each in verdicts:
         cells = [MARKS[each["outcome"]], each["claim"], each["outcome"], each["evidence"], each["rule"]]
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+        lines.append(row_of(cells))
     return "\n".join(lines)

@@ -65,7 +65,8 @@ def made(recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
     verdicts = recipe.judge(found) if complete else []
     if scale == "smoke":  # it shows that everything runs, and nothing else
         verdicts = [replace(verdict, outcome="not run at this scale") for verdict in verdicts]
-    seeds = {seed for cell in cells.values() for seed in (*cell["options"].get("seeds", ()), cell["options"].get("seed", 0))}
+    asked = [cell["options"] for cell in cells.values()]
+    seeds = {seed for options in asked for seed in options.get("seeds", [options["seed"]] if "seed" in options else [])}
     return {
         "format": 1,
         **{key: getattr(recipe, key) for key in ("id", "title", "question", "source")},
