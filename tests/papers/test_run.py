@@ -28,7 +28,7 @@ def counted(options, place):
 def recipe(values=(1, 2, 3), **changes):
     cells = {f"cell {value}": {"seed": index, "value": value} for index, value in enumerate(values)}
     options = {
-        "id": "variance/table-1",
+        "id": "variance/sample",
         "title": "A title",
         "question": "Why?",
         "source": "table 1",
@@ -167,8 +167,8 @@ def test_the_table_shows_ours_with_the_papers_in_brackets(job):
 
 def test_the_page_shows_every_recipe_and_its_verdicts(job):
     result = reproduce(job())
-    text = page("variance", {"variance/table-1": result})
-    assert "## variance/table-1: A title" in text
+    text = page("variance", {"variance/sample": result})
+    assert "## variance/sample: A title" in text
     assert "| ✓ | All are there. | reproduced | 3 | three |" in text
     assert (job().out / "variance" / "README.md").read_text() == text
 
