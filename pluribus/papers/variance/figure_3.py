@@ -27,30 +27,32 @@ def rows(found: Found) -> list[Json]:
 
 def judge(found: Found) -> list[Verdict]:
     cell = next(iter(found.values()))
-    last = cell["phases"][-1]
-    trainings = cell["phases"][1:]
-    before = [row for row in trainings if cell["transition"] and row["epoch"] <= cell["transition"][0]]
-    zero = max((row["zero-mean"] for row in before), default=1.0)
+    first, last = cell["phases"][1], cell["phases"][-1]
     return [
         verdict(
             "Around some epoch mean propagation falls from the accuracy of the average to chance.",
-            "within 2 points of the average once, then within 5 points of the most frequent class and there to the end",
+            "within 2 points of the average once, then within 5 points of the most frequent class, and there to the "
+            "end; direction: "
+            "below half of the average at the end",
             phases.told(cell),
             cell["transition"] is not None,
             last["mean"] < last["average"] / 2,
         ),
         verdict(
             "The average does not notice.",
-            "after the transition never more than 2 points below its best before",
+            "from when the mean last answered within 2 points of it, never more than 2 points below its best before; "
+            "direction: at the "
+            "end at least nine tenths of its best",
             phases.told(cell),
             phases.kept(cell),
-            last["average"] > 0.9 * max(row["average"] for row in trainings),
+            last["average"] > 0.9 * max(row["average"] for row in cell["phases"]),
         ),
         verdict(
-            "Zero-mean draws answer at chance before, and as well as the average after.",
-            "before at most half of the average, at the end their average within 1 point of it; direction: within 5 points",
-            f"before at most {percent(zero, 1)}; {phases.told(cell)}",
-            bool(before) and zero <= last["average"] / 2 and last["zero-mean average"] >= last["average"] - 0.01,
+            "Zero-mean draws answer at chance first, and as well as the average in the end.",
+            "20 of them: after the first epoch at most half of the average, at the end within 1 point of it; "
+            "direction: within 5 points",
+            f"{percent(first['zero-mean average'], 1)} after the first epoch; {phases.told(cell)}",
+            first["zero-mean average"] <= first["average"] / 2 and last["zero-mean average"] >= last["average"] - 0.01,
             last["zero-mean average"] >= last["average"] - 0.05,
         ),
     ]

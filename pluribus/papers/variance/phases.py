@@ -52,12 +52,13 @@ def told(cell: Json) -> str:
 
 
 def kept(cell: Json) -> bool:
-    """Whether the average loses no more than 2 points through the transition."""
-    if cell["transition"] is None:
+    """Whether the average loses no more than 2 points from when the mean last answered like it."""
+    rows = cell["phases"][1:]
+    like = [index for index, each in enumerate(rows) if each["mean"] >= each["average"] - 0.02]
+    if not like or like[-1] == len(rows) - 1:
         return False
-    begins, ends = cell["transition"]
-    before = max(each["average"] for each in cell["phases"] if each["epoch"] <= begins)
-    return all(each["average"] >= before - 0.02 for each in cell["phases"] if each["epoch"] >= ends)
+    before = max(each["average"] for each in rows[: like[-1] + 1])
+    return all(each["average"] >= before - 0.02 for each in rows[like[-1] :])
 
 
 def curves(axes: "Axes", cell: Json, label: bool) -> None:
