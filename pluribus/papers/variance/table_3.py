@@ -18,7 +18,7 @@ def cells(scale: str) -> dict[str, Json]:
     for norm, suffix in (("none", ""), ("all", f", {SHIFTED}")):
         own: Json = {"norm": norm, "bias": False, "activation": "tanh"}
         for name, layers in SETTINGS.items():
-            if name == "none" and suffix:
+            if suffix and "dense1" not in layers:  # max-pooling, after conv2, is not odd: there nothing is impossible
                 continue
             spec = Variance(include=layers) if layers else Single()
             training = lenet(scale, spec, **own)
@@ -40,7 +40,7 @@ def rows(found: Found) -> list[Json]:
 
 def judge(found: Found) -> list[Verdict]:
     one, many = ({name: cell[key] for name, cell in found.items()} for key in ("one", "many"))
-    conv2, dense1, both = (f"{name}, {SHIFTED}" for name in ("conv2", "dense1", "both"))
+    conv2, dense1, both = "conv2", f"dense1, {SHIFTED}", f"both, {SHIFTED}"
     told = ", ".join(f"{name} {percent(many[name])}" for name in (conv2, dense1))
     return [
         verdict(
@@ -53,7 +53,7 @@ def judge(found: Found) -> list[Verdict]:
             abs(one["dense1"] - 0.988) <= 0.01,
         ),
         verdict(
-            "One variance layer still classifies (99.4 % averaged in conv2, 99.2 % in dense1), where BatchNorm may shift.",
+            "One variance layer still classifies (99.4 % averaged in conv2; in dense1, where BatchNorm may shift, 99.2 %).",
             "both within 0.5 points of the paper's; direction: both within 3 points of the network without variance layers",
             f"{told}, none {percent(many['none'])}",
             abs(many[conv2] - 0.994) <= 0.005 and abs(many[dense1] - 0.992) <= 0.005,
