@@ -21,7 +21,7 @@ pluribus reproduce variance/ALL --scale smoke"""
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PAPER/ARTEFACT]…", help="what to run; PAPER/ALL is all of a paper", show_default=False),
+        typer.Argument(metavar="PAPER/ARTEFACT", help="what to run; PAPER/ALL is all of a paper", show_default=False),
     ] = None,
     scale: Annotated[
         str,
