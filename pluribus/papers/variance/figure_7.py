@@ -169,6 +169,7 @@ def draw(figure: "Figure", result: Json) -> None:
         panels[1][column].set_ylabel("mean predictive entropy, nats")
         panels[1][column].set_xlabel("iterations of 0.5/255")
         for row in panels:
+            row[column].set_xticks(range(0, len(cell["success"]), 5))
             plain(row[column])
     figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=9)
 
