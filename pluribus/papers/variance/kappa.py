@@ -156,7 +156,7 @@ def draw(figure: "Figure", result: Json) -> None:
     twin.plot(epochs, [row["above"] for row in watched], **line(1))
     twin.set_ylabel("weights with κ above κ₀ (dashed)")
     twin.spines[["top"]].set_visible(False)
-    second.set_title("Before and after the transition", loc="left", fontsize=11)
+    second.set_title("The mean, and weights with a large κ", loc="left", fontsize=11)
     shares = [100 * row["share"] for row in cell["table"]]
     for index, (to, label) in enumerate((("mean", "by their mean"), ("zero", "by zero"))):
         third.plot(shares, [100 * row[to] for row in cell["table"]], label=label, **look(index))
