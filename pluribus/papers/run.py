@@ -23,7 +23,7 @@ from ..core.files import json_text, write
 from ..data import folder_of
 from ..data.catalog import SETS
 from ..runs.folder import machine
-from ..runs.grid import WorkerDied, check_workers, dispatched
+from ..runs.grid import ALONE, WorkerDied, check_workers, dispatched
 from . import results
 from .recipe import Json, Place, Recipe
 
@@ -107,6 +107,7 @@ def one(recipe: str, options: Json, folder: str, shared: str, data: str | None, 
     """What a worker does: one cell. An error is written down, not thrown: the others go on."""
     import pluribus  # noqa: F401  the methods
 
+    from ..training.interrupts import Interrupted
     from . import recipes
 
     place = Place(Path(folder), Path(shared), None if data is None else Path(data))
@@ -115,15 +116,13 @@ def one(recipe: str, options: Json, folder: str, shared: str, data: str | None, 
     try:
         torch.set_num_threads(threads)
         place.tell("started")
-        with torch.random.fork_rng(devices=[]):
+        with ALONE, torch.random.fork_rng(devices=[]):
             found = recipes()[recipe].measure(dict(options), place)
         cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": machine(), "found": found}
         write(place.folder / "found.json", json_text(cell) + "\n")
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):  # by a person: the next cell must not begin
         raise
     except Exception as error:
-        if type(error).__name__ == "Interrupted":  # by a person: the next cell must not begin
-            raise
         write(place.folder / "failed.txt", f"{type(error).__name__}: {error}\n")
     finally:
         (place.folder / "state.txt").unlink(missing_ok=True)

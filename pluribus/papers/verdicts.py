@@ -48,11 +48,6 @@ def margin(share: float, rows: int, z: float = 1.96) -> float:
     return z * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows)) / (1 + z * z / rows)
 
 
-def apart(a: float, b: float, rows: int) -> bool:
-    """Whether two accuracies on the same rows are further apart than their intervals reach."""
-    return abs(a - b) > math.hypot(margin(a, rows), margin(b, rows))
-
-
 def ordered(values: list[float], slack: float = 0.0) -> bool:
     """Whether they fall (or stay, within `slack`) from the first to the last.
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pluribus.papers.verdicts import apart, margin, not_run, ordered, verdict
+from pluribus.papers.verdicts import margin, not_run, ordered, verdict
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,6 @@ def test_the_margin_is_half_of_wilsons_interval():
     a, b, c = 1 + z * z / n, -(2 * share + z * z / n), share**2
     ends = [(-b + sign * math.sqrt(b * b - 4 * a * c)) / (2 * a) for sign in (-1, 1)]
     assert margin(share, n) == pytest.approx((ends[1] - ends[0]) / 2, rel=1e-12)
-
-
-def test_accuracies_are_apart_only_beyond_their_intervals():
-    assert apart(0.99, 0.98, 10_000)
-    assert not apart(0.99, 0.989, 10_000)
 
 
 def test_ordered_means_falling():

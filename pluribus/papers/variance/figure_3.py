@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, percent, verdict
 from . import phases
-from .trainings import Training, trained, variance_vgg, watched_lenet
+from .trainings import TRIALS, Training, trained, variance_vgg, watched_lenet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,4 +91,5 @@ RECIPE = Recipe(
     judge=judge,
     columns={"network": "network"} | phases.COLUMNS,
     draw=draw,
+    departures=[TRIALS],
 )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, verdict
 from . import phases
-from .trainings import NARROW, Training, trained, variance_vgg
+from .trainings import NARROW, TRIALS, Training, trained, variance_vgg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,4 +84,5 @@ RECIPE = Recipe(
     judge=judge,
     columns={"prior": "prior"} | phases.COLUMNS,
     draw=draw,
+    departures=[TRIALS],
 )

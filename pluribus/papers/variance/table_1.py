@@ -3,7 +3,7 @@
 from ...methods.variational import VariationalDropout
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, ordered, percent, verdict
-from .trainings import Training, accuracy, hastened, lenet, trained
+from .trainings import TRIALS, Training, accuracy, hastened, lenet, trained
 
 PARAMETERIZATIONS = ("zero-mean", "layer", "neuron", "weight", "additive")
 VARIANCE = PARAMETERIZATIONS[:3]
@@ -125,6 +125,7 @@ RECIPE = Recipe(
     columns=COLUMNS,
     paper=[dict(zip(COLUMNS, (kind, *numbers), strict=True)) for kind, numbers in PAPER.items()],
     departures=[
+        TRIALS,
         "Stochastic tests use BatchNorm's running statistics, the authors' code the batch's.",
         "σ of the additive parameterisation is a parameter itself, not its logarithm.",
     ],
