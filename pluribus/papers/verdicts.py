@@ -57,5 +57,19 @@ def ordered(values: list[float], slack: float = 0.0) -> bool:
     return all(first >= second - slack for first, second in itertools.pairwise(values))
 
 
+def at_no_loss(curve: list[tuple[float, float]], rows: int) -> float:
+    """Of (share given up, accuracy) from none on: the largest share up to which no accuracy is below the first one's interval.
+
+    >>> at_no_loss([(0.0, 0.99), (0.5, 0.99), (0.9, 0.5), (0.95, 0.99)], 10_000)
+    0.5
+    """
+    full, kept = curve[0][1], 0.0
+    for share, value in curve:
+        if value < full - margin(full, rows):
+            break
+        kept = share
+    return kept
+
+
 def percent(share: float, digits: int = 2) -> str:
     return f"{100 * share:.{digits}f} %"

@@ -101,9 +101,8 @@ def judge(found: Found) -> list[Verdict]:
     return [
         verdict(
             "Two variance neurons can repeat each other, or encode different information, depending on the seed.",
-            f"at least one seed with a correlation of log σ over classes of {SAME} or more, and one below {DIFFERENT}, "
-            "among those with "
-            f"{percent(LEARNT, 0)} accuracy",
+            f"at least one seed with a correlation of log σ over classes of {SAME} or more, and one below {DIFFERENT}, among "
+            f"those with {percent(LEARNT, 0)} accuracy",
             "; ".join(f"{each}: {', '.join(names)}" for each, names in named.items() if names),
             bool(named["same"] and named["different"]),
             bool(named["same"] or named["different"]),

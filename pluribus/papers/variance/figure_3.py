@@ -31,9 +31,8 @@ def judge(found: Found) -> list[Verdict]:
     return [
         verdict(
             "Around some epoch mean propagation falls from the accuracy of the average to chance.",
-            "within 2 points of the average once, then within 5 points of the most frequent class, and there to the "
-            "end; direction: "
-            "below half of the average at the end",
+            "within 2 points of the average once, then within 5 points of the most frequent class, and there to the end; "
+            "direction: below half of the average at the end",
             phases.told(cell),
             cell["transition"] is not None,
             last["mean"] < last["average"] / 2,
@@ -41,16 +40,15 @@ def judge(found: Found) -> list[Verdict]:
         verdict(
             "The average does not notice.",
             "from when the mean last answered within 2 points of it, never more than 2 points below its best before; "
-            "direction: at the "
-            "end at least nine tenths of its best",
+            "direction: at the end at least nine tenths of its best",
             phases.told(cell),
             phases.kept(cell),
             last["average"] > 0.9 * max(row["average"] for row in cell["phases"]),
         ),
         verdict(
             "Zero-mean draws answer at chance first, and as well as the average in the end.",
-            "20 of them: after the first epoch at most half of the average, at the end within 1 point of it; "
-            "direction: within 5 points",
+            "20 of them: after the first epoch at most half of the average, at the end within 1 point of it; direction: "
+            "within 5 points",
             f"{percent(first['zero-mean average'], 1)} after the first epoch; {phases.told(cell)}",
             first["zero-mean average"] <= first["average"] / 2 and last["zero-mean average"] >= last["average"] - 0.01,
             last["zero-mean average"] >= last["average"] - 0.05,
@@ -77,10 +75,9 @@ RECIPE = Recipe(
     scales={
         "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
         "cpu": Scale(
-            "LeNet-5 with the first dense layer variational, in place of the VGG-like network (figure-8 has that), on "
-            "10,000 rows of "
-            "MNIST, 40 epochs; log α learnt 3000 times faster than the weights, KL weighed in over 8 epochs; accuracies on "
-            "2,000 test rows.",
+            "LeNet-5 with the first dense layer variational, in place of the VGG-like network (figure-8 has that), on 10,000 "
+            "rows of MNIST, 40 epochs; log α learnt 3000 times faster than the weights, KL weighed in over 8 epochs; "
+            "accuracies on 2,000 test rows.",
             cells("cpu"),
             ("mnist",),
         ),

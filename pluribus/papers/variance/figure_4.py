@@ -99,9 +99,8 @@ RECIPE = Recipe(
     scales={
         "smoke": Scale("300 digits, a narrow LeNet, 2 epochs, 2 averages of 10 samples.", cells("smoke", 10, 2)),
         "cpu": Scale(
-            "The zero-mean LeNet-5 of table-1's setting, 8 epochs instead of 200; 5 averages of 200 weight samples, "
-            "each sample "
-            "shared by all 10,000 test rows.",
+            "The zero-mean LeNet-5 of table-1's setting, 8 epochs instead of 200; 5 averages of 200 weight samples, each "
+            "sample shared by all 10,000 test rows.",
             cells("cpu", 200, 5),
             ("mnist",),
         ),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from ...analysis.pruning import deviations, prune, sparsity
 from ...reports.drawing import MUTED, look, plain
 from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, margin, percent, verdict
+from ..verdicts import Verdict, at_no_loss, percent, verdict
 from .trainings import Training, accuracy, trained, zero_mean_lenet
 
 if TYPE_CHECKING:
@@ -40,15 +40,8 @@ def rows(found: Found) -> list[Json]:
 
 
 def free(cell: Json) -> float:
-    """The largest share that can be zero with no accuracy lost beyond the interval of the full network's."""
-    full = cell["table"][0]["many"]
-    slack = margin(full, cell["rows"])
-    kept = 0.0
-    for row in cell["table"]:
-        if row["many"] < full - slack:
-            break
-        kept = row["sparsity"]
-    return kept
+    """The largest share that can be zero."""
+    return at_no_loss([(row["sparsity"], row["many"]) for row in cell["table"]], cell["rows"])
 
 
 def judge(found: Found) -> list[Verdict]:
@@ -56,8 +49,8 @@ def judge(found: Found) -> list[Verdict]:
     return [
         verdict(
             "Up to 98 % of the layer's weights can be zero with no accuracy lost.",
-            "97 % or more, at every smaller share too, within the interval of the full network's accuracy; direction: "
-            "50 % or more",
+            "97 % or more, at every smaller share too, within the interval of the full network's accuracy; direction: 50 % "
+            "or more",
             f"{percent(share, 1)} of {found['pruning']['weights']:,} weights",
             share >= 0.97,
             share >= 0.5,

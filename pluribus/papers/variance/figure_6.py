@@ -106,9 +106,8 @@ def judge(found: Found) -> list[Verdict]:
         verdicts += [
             verdict(
                 f"{world}: the variance policy ends higher.",
-                "the mean score of the last tenth of episodes is above both others', with a 95 % interval of the "
-                "difference (paired by "
-                "seed) above zero; direction: above both",
+                "the mean score of the last tenth of episodes is above both others', with a 95 % interval of the difference "
+                "(paired by seed) above zero; direction: above both",
                 told(gains),
                 all(low > 0 for _, low, _ in gains.values()),
                 all(mean > 0 for mean, _, _ in gains.values()),
@@ -150,9 +149,8 @@ def draw(figure: "Figure", result: Json) -> None:
 
 
 CHOICE = (
-    f"The learning rate of each policy in each world is the best of {', '.join(f'{rate:g}' for rate in RATES)} on two "
-    "other seeds "
-    "after 200 episodes."
+    f"The learning rate of each policy in each world is the best of {', '.join(f'{rate:g}' for rate in RATES)} on two other "
+    "seeds after 200 episodes."
 )
 RECIPE = Recipe(
     id="variance/figure-6",

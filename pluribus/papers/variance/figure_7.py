@@ -125,8 +125,8 @@ def judge(found: Found) -> list[Verdict]:
     return [
         verdict(
             "The variance ensemble is attacked least, then the variance network (through one draw).",
-            "mean success over iterations: variance ensemble lowest, variance below all others; direction: variance "
-            "ensemble lowest",
+            "mean success over iterations: variance ensemble lowest, variance below all others; direction: variance ensemble "
+            "lowest",
             told,
             areas["variance ensemble"] <= areas["variance"] < min(areas[method] for method in others),
             areas["variance ensemble"] < min(areas[method] for method in others),
@@ -134,17 +134,15 @@ def judge(found: Found) -> list[Verdict]:
         verdict(
             "Not tried in the papers: the same holds when the attack follows the average over ten draws.",
             "variance below dropout, deterministic and the deep ensemble, and the variance ensemble lowest of all; "
-            "direction: variance "
-            "ensemble lowest",
+            "direction: variance ensemble lowest",
             strong,
             averaged["variance ensemble"] <= averaged["variance"] < min(averaged[method] for method in others),
             averaged["variance ensemble"] < min(averaged[method] for method in others),
         ),
         verdict(
             "Only variance networks are less sure of attacked images than of clean ones (earlier version).",
-            "the mean entropy at the last iteration is above that before the first for both variance networks, and not "
-            "for the others; "
-            "direction: for both variance networks",
+            "the mean entropy at the last iteration is above that before the first for both variance networks, and not for "
+            "the others; direction: for both variance networks",
             ", ".join(f"{method} {value:+.2f}" for method, value in gain.items()) + " nats",
             min(gain["variance"], gain["variance ensemble"]) > 0 and max(gain[method] for method in others) <= 0,
             min(gain["variance"], gain["variance ensemble"]) > 0,
@@ -185,10 +183,8 @@ RECIPE = Recipe(
         ),
         "cpu": Scale(
             "Networks with dropout as in table-2's cpu scale, and from each of them one whose first dense layer is a "
-            "variance layer "
-            "(zero means), 4 epochs more; five of each kind. 200 test images, 20 iterations of 0.5/255 in the sign's "
-            "direction, ten "
-            "draws; deep ensembles of five.",
+            "variance layer (zero means), 4 epochs more; five of each kind. 200 test images, 20 iterations of 0.5/255 in the "
+            "sign's direction, ten draws; deep ensembles of five.",
             cells("cpu", 200, 20),
             ("cifar10",),
         ),
@@ -210,7 +206,7 @@ RECIPE = Recipe(
     },
     draw=draw,
     departures=[
-        "The paper's step of 0.5 has no unit: ours is half a grey level of 255. In pixels from 0 to 1 two steps would "
-        "leave no image."
+        "The paper's step of 0.5 has no unit: ours is half a grey level of 255. In pixels from 0 to 1 two steps would leave "
+        "no image."
     ],
 )

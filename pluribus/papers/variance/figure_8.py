@@ -32,9 +32,8 @@ def judge(found: Found) -> list[Verdict]:
         verdicts.append(
             verdict(
                 f"{PRIORS[prior]}: the network becomes a variance network.",
-                "a transition, and zero-mean draws averaged within 2 points of the average at the end; direction: the "
-                "mean below "
-                "half of the average",
+                "a transition, and zero-mean draws averaged within 2 points of the average at the end; direction: the mean "
+                "below half of the average",
                 phases.told(cell),
                 cell["transition"] is not None and last["zero-mean average"] >= last["average"] - 0.02,
                 last["mean"] < last["average"] / 2,

@@ -73,8 +73,8 @@ def judge(found: Found) -> list[Verdict]:
     return [
         verdict(
             "Each neuron has several energy levels, one for each class or group of classes.",
-            "of half of the neurons, classes explain more than half of the variance of log σ over test rows; "
-            "direction: a quarter",
+            "of half of the neurons, classes explain more than half of the variance of log σ over test rows; direction: a "
+            "quarter",
             f"they explain {100 * median:.0f} % in the median neuron",
             median > 0.5,
             median > 0.25,

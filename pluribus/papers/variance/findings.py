@@ -24,16 +24,14 @@ def departures(found: Found) -> list[str]:
         each = ", ".join(f"{noise} {percent(cell['many'])} and {percent(cell['by_batch'])}" for noise, cell in noises.items())
         sentences.append(
             "Running statistics or the test batch's in BatchNorm, 20 draws (the authors' code has the latter; "
-            "variance/noises): "
-            f"{each}."
+            f"variance/noises): {each}."
         )
     if curves := cells(found, "figure-3"):
         cell = next(iter(curves.values()))
         first, last = (next(iter(cell["phases"][at]["log_alpha"].values())) for at in (0, -1))
         sentences.append(
-            f"Learning log α faster, in fewer epochs, takes it from {first:.1f} to {last:.1f} in the first dense layer "
-            "of LeNet-5 (the "
-            "paper's ends at 6.9; variance/figure-3)."
+            f"Learning log α faster, in fewer epochs, takes it from {first:.1f} to {last:.1f} in the first dense layer of "
+            "LeNet-5 (the paper's ends at 6.9; variance/figure-3)."
         )
     return sentences
 
@@ -66,9 +64,8 @@ def attacks(found: Found) -> str:
     masked = " What dropout has through one draw is for the most part masked." if dropout[1] > 1.5 * dropout[0] else ""
     return (
         f"{headline}{masked} Mean success of the targeted attack over its iterations, through one draw and through the "
-        "average of ten: "
-        f"{', '.join(told)}; the deterministic network {plain}, the deep ensemble {deep}. These have one zero-mean layer, and so few "
-        f"images that a few points mean little (variance/figure-7)."
+        f"average of ten: {', '.join(told)}; the deterministic network {plain}, the deep ensemble {deep}. These have one "
+        "zero-mean layer, and so few images that a few points mean little (variance/figure-7)."
     )
 
 
@@ -85,13 +82,11 @@ def bound(found: Found) -> str:
     if value < theorem_1.VACUOUS:
         return ""
     return (
-        "The means can be dropped long before theorem 1 allows it, and long before they stop answering themselves. "
-        "After epoch "
-        f"{near[0]['epoch']} of figure-3, at a log α of {log_alpha:.1f}, zero-mean draws are right "
-        f"{percent(near[0]['zero-mean average'], 1)} "
-        f"and draws with their means {percent(near[0]['average'], 1)}, the mean weights alone "
-        f"{percent(near[0]['mean'], 1)}. The bound is "
-        f"{value:.3g} there, and no two distributions are further apart than 2 (variance/figure-3, variance/theorem-1)."
+        "The means can be dropped long before theorem 1 allows it, and long before they stop answering themselves. After "
+        f"epoch {near[0]['epoch']} of figure-3, at a log α of {log_alpha:.1f}, zero-mean draws are right "
+        f"{percent(near[0]['zero-mean average'], 1)} and draws with their means {percent(near[0]['average'], 1)}, the mean "
+        f"weights alone {percent(near[0]['mean'], 1)}. The bound is {value:.3g} there, and no two distributions are further "
+        "apart than 2 (variance/figure-3, variance/theorem-1)."
     )
 
 
@@ -103,9 +98,8 @@ def student(found: Found) -> str:
     if not rising:
         return ""
     return (
-        f"Student's prior pushes α to infinity only while ν is tiny: for a weight with mean 1 and {' or '.join(rising)} "
-        "the divergence "
-        "rises again, and holds α back (variance/figure-2)."
+        f"Student's prior pushes α to infinity only while ν is tiny: for a weight with mean 1 and {' or '.join(rising)} the "
+        "divergence rises again, and holds α back (variance/figure-2)."
     )
 
 
@@ -118,11 +112,9 @@ def pruning(found: Found) -> str:
     negative = [row["negative"] / by_kappa["curvature"]["weights"] for row in by_kappa["curvature"]["watched"]]
     return (
         f"At no loss {percent(sigma, 1)} of a zero-mean layer's weights can be zeroed by σ, which needs no data; by κ "
-        f"{percent(curvature, 1)} of a variational layer's can be zeroed and {percent(mean, 1)} replaced by their "
-        "means. κ is negative for "
-        f"{percent(min(negative), 0)} to {percent(max(negative), 0)} of the weights, by epoch, which a logarithmic "
-        "histogram does not "
-        "show (variance/figure-5, variance/kappa)."
+        f"{percent(curvature, 1)} of a variational layer's can be zeroed and {percent(mean, 1)} replaced by their means. κ is "
+        f"negative for {percent(min(negative), 0)} to {percent(max(negative), 0)} of the weights, by epoch, which a "
+        "logarithmic histogram does not show (variance/figure-5, variance/kappa)."
     )
 
 
@@ -133,9 +125,8 @@ def sparse(found: Found) -> str:
     table = own["pruning"]["table"]
     row = next(row for row in table if row["sparsity"] >= 0.9)
     return (
-        f"A zero-mean layer prunes itself: nothing in its loss asks for it, and {percent(table[0]['sparsity'], 0)} of "
-        "its σ are exactly "
-        f"zero in single precision when training ends, {percent(row['sparsity'], 0)} below {row['threshold']:.1g} "
+        f"A zero-mean layer prunes itself: nothing in its loss asks for it, and {percent(table[0]['sparsity'], 0)} of its σ "
+        f"are exactly zero in single precision when training ends, {percent(row['sparsity'], 0)} below {row['threshold']:.1g} "
         "(variance/figure-5)."
     )
 
@@ -146,11 +137,10 @@ def odd(found: Found) -> str:
         return ""
     bare, shifted = own["dense1"], own[f"dense1, {table_3.SHIFTED}"]
     return (
-        "The third row of table 3 cannot be as it is described. With odd activations and no bias anywhere, a variance "
-        "layer before the "
-        "classifier answers with logits z and −z equally often, so one draw is right at most half of the time; ours is right "
-        f"{percent(bare['one'], 1)}. With a BatchNorm, whose shift is a bias, it is right {percent(shifted['one'], 1)}, "
-        "after our few epochs (the paper: 98.8 %; variance/table-3)."
+        "The third row of table 3 cannot be as it is described. With odd activations and no bias anywhere, a variance layer "
+        "before the classifier answers with logits z and −z equally often, so one draw is right at most half of the time; "
+        f"ours is right {percent(bare['one'], 1)}. With a BatchNorm, whose shift is a bias, it is right "
+        f"{percent(shifted['one'], 1)}, after our few epochs (the paper: 98.8 %; variance/table-3)."
     )
 
 
@@ -162,10 +152,9 @@ def elbos(found: Found) -> str:
     if layer["elbo"] >= additive["elbo"]:
         return ""
     return (
-        f"That a simpler posterior has a better bound takes its time to show. In our short training one α a layer pays a KL of "
-        f"{layer['kl']:.2f} nats and has {-layer['data']:,.0f} nats of data left, an additive σ pays "
-        f"{additive['kl']:,.0f} and has "
-        f"{-additive['data']:,.0f}: less to pay is no use until the data are fitted (variance/table-1)."
+        "That a simpler posterior has a better bound takes its time to show. In our short training one α a layer pays a KL "
+        f"of {layer['kl']:.2f} nats and has {-layer['data']:,.0f} nats of data left, an additive σ pays {additive['kl']:,.0f} "
+        f"and has {-additive['data']:,.0f}: less to pay is no use until the data are fitted (variance/table-1)."
     )
 
 
@@ -176,8 +165,8 @@ def absolute(found: Found) -> str:
     plain, relu = own["LeNet-5, MNIST, |·|"], own["LeNet-5, MNIST, ReLU"]
     return (
         f"What the absolute value saves is draws: one draw is {percent(plain['one'])} right with it and "
-        f"{percent(relu['one'])} with a "
-        f"ReLU, 20 draws {percent(plain['many'])} and {percent(relu['many'])} (variance/absolute)."
+        f"{percent(relu['one'])} with a ReLU, 20 draws {percent(plain['many'])} and {percent(relu['many'])} "
+        "(variance/absolute)."
     )
 
 

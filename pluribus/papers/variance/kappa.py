@@ -12,7 +12,7 @@ from ...core.ensemble import Ensemble
 from ...data.dataset import Data
 from ...reports.drawing import MUTED, line, look, plain
 from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, margin, percent, verdict
+from ..verdicts import Verdict, at_no_loss, percent, verdict
 from .phases import followed
 from .trainings import Training, Watcher, accuracy, trained, watched_lenet
 
@@ -87,14 +87,8 @@ def rows(found: Found) -> list[Json]:
 
 
 def free(cell: Json, to: str) -> float:
-    """The largest share that can be replaced with no accuracy lost beyond the interval of the full network's."""
-    full = cell["table"][0][to]
-    kept = 0.0
-    for row in cell["table"]:
-        if row[to] < full - margin(full, cell["rows"]):
-            break
-        kept = row["share"]
-    return kept
+    """The largest share that can be replaced."""
+    return at_no_loss([(row["share"], row[to]) for row in cell["table"]], cell["rows"])
 
 
 def judge(found: Found) -> list[Verdict]:
@@ -114,11 +108,10 @@ def judge(found: Found) -> list[Verdict]:
         ),
         verdict(
             "The transition starts as soon as weights with a large κ emerge (log10 κ₀ = 1.5).",
-            "the first epoch with a weight above κ₀ is within 3 epochs of the beginning of the transition; direction: "
-            "not after its end",
-            f"first above κ₀ after epoch {started}; transition "
-            f"{'none' if moved is None else f'{moved[0]} to {moved[1]}'}; most above κ₀: "
-            f"{max(above.values()):,} of {cell['weights']:,} weights",
+            "the first epoch with a weight above κ₀ is within 3 epochs of the beginning of the transition; direction: not "
+            "after its end",
+            f"first above κ₀ after epoch {started}; transition {'none' if moved is None else f'{moved[0]} to {moved[1]}'}; "
+            f"most above κ₀: {max(above.values()):,} of {cell['weights']:,} weights",
             moved is not None and started is not None and abs(started - moved[0]) <= 3,
             moved is not None and started is not None and started <= moved[1],
         ),

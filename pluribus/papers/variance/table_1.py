@@ -65,8 +65,8 @@ def judge(found: Found) -> list[Verdict]:
         ),
         verdict(
             "Mean propagation is at chance for zero-mean, layer and neuron.",
-            f"no better than always answering the most frequent class ({percent(chance)}); direction: worse than half "
-            "of the average",
+            f"no better than always answering the most frequent class ({percent(chance)}); direction: worse than half of the "
+            "average",
             ", ".join(f"{kind} {percent(means[kind])}" for kind in VARIANCE),
             all(means[kind] <= chance + 1e-9 for kind in VARIANCE),
             all(means[kind] < found[kind]["average"] / 2 for kind in VARIANCE),
@@ -112,8 +112,8 @@ RECIPE = Recipe(
         "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
         "cpu": Scale(
             "LeNet-5 on all of MNIST, the first dense layer noisy, 8 epochs instead of 200. log α is learnt faster than the "
-            "weights: 25 times, so that it can travel as far as in 200 epochs, where every weight has its own; "
-            f"{JUMP:,.0f} times where a layer or a neuron has one, which takes them through the transition in the first epoch.",
+            f"weights: 25 times, so that it can travel as far as in 200 epochs, where every weight has its own; {JUMP:,.0f} "
+            "times where a layer or a neuron has one, which takes them through the transition in the first epoch.",
             cells("cpu"),
             ("mnist",),
         ),

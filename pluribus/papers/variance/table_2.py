@@ -116,9 +116,8 @@ RECIPE = Recipe(
     scales={
         "smoke": Scale("300 digits in 16×16 and 200 in 32×32, narrow networks, 2 and 1 epochs.", cells("smoke")),
         "cpu": Scale(
-            "LeNet-5 on 10,000 rows of MNIST, 20 epochs instead of 200, all four layers variational, log α learnt 3000 "
-            "times faster than "
-            f"the weights and KL weighed in over 4 epochs; {NARROW}",
+            "LeNet-5 on 10,000 rows of MNIST, 20 epochs instead of 200, all four layers variational, log α learnt 3000 times "
+            f"faster than the weights and KL weighed in over 4 epochs; {NARROW}",
             cells("cpu"),
             ("mnist", "cifar10"),
             {"CIFAR-100": "its files are not among the recorded data; at scale paper both readings of its labels are run"},

@@ -44,11 +44,10 @@ def judge(found: Found) -> list[Verdict]:
     told = ", ".join(f"{name} {percent(many[name])}" for name in (conv2, dense1))
     return [
         verdict(
-            "Without biases and with an odd activation, a variance layer before the classifier still answers (98.8 % "
-            "one draw).",
-            "one draw within 1 point of 98.8 %, with no bias anywhere. It cannot be: the logits z and −z are then "
-            "equally likely, and "
-            "no more than one of them is right, so that one draw is right at most half of the time",
+            "Without biases and with an odd activation, a variance layer before the classifier still answers (98.8 % one "
+            "draw).",
+            "one draw within 1 point of 98.8 %, with no bias anywhere. It cannot be: the logits z and −z are then equally "
+            "likely, and no more than one of them is right, so that one draw is right at most half of the time",
             f"{percent(one['dense1'])} one draw, {percent(many['dense1'])} of 20",
             abs(one["dense1"] - 0.988) <= 0.01,
         ),

@@ -87,9 +87,8 @@ def judge(found: Found) -> list[Verdict]:
         ),
         verdict(
             "At the α that the networks reach the means can be dropped without affecting predictions.",
-            "the paper's bound is not vacuous in any of its layers, and the averaged probability cannot change by more "
-            "than 0.01; "
-            "direction: not vacuous in some",
+            "the paper's bound is not vacuous in any of its layers, and the averaged probability cannot change by more than "
+            "0.01; direction: not vacuous in some",
             ", ".join(
                 f"{row['layer']} at {row['log_alpha']:g}: probabilities by up to {row['prediction']:.2f}" for row in reached
             )

@@ -48,14 +48,13 @@ VGG: dict[str, Json] = {
 }
 NARROW = (
     "the VGG-like network an eighth as wide, with a quarter of its dropout rates, on 10,000 rows of CIFAR-10 without "
-    "augmentation, 10 "
-    "epochs instead of 550; where layers are variational, 8 epochs more from there, log α learnt 100 times faster "
-    "than the weights."
+    "augmentation, 10 epochs instead of 550; where layers are variational, 8 epochs more from there, log α learnt 100 times "
+    "faster than the weights."
 )
 """How it is trained at scale cpu."""
 TRIALS = (
-    "Rates of log α, warm-ups and the narrow network at scale cpu were found by trial, by whether a transition shows on test rows "
-    "in the time that there is. The trials are not recorded."
+    "Rates of log α, warm-ups and the narrow network at scale cpu were found by trial, by whether a transition shows on test "
+    "rows in the time that there is. The trials are not recorded."
 )
 TRACKED = {"smoke": 100, "cpu": 2_000, "paper": 10_000}
 """Test rows on which phases are followed."""
