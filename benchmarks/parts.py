@@ -20,8 +20,8 @@ import pluribus
 from pluribus import BatchEnsemble, DeepEnsemble, Mixture
 from pluribus.bench.race import race, ratio
 from pluribus.bench.work import Step, answer
-from pluribus.core import memory, noise, pace
-from pluribus.core.files import json_text, write
+from pluribus.core import allocator, noise, pace
+from pluribus.core.files import format_json, write_file
 from pluribus.models import lenet5, mlp, resnet, small_cnn, wide_resnet
 
 Rival = tuple[str, Callable[[], Any], Callable[[], Any]]
@@ -30,14 +30,14 @@ Rival = tuple[str, Callable[[], Any], Callable[[], Any]]
 
 def masks() -> Iterator[Rival]:
     x = torch.randn(64, 16, 32, 32)
-    near = noise.rounded(0.1)
+    near = noise.round_rate(0.1)
     assert near is not None
-    fine = noise.Rounded(16, 6554)
+    fine = noise.RoundedRate(16, 6554)
     numbers = lambda: torch.rand(x.shape) >= 0.1  # noqa: E731
-    yield "a mask of 2²⁰ units: eight random bits over a uniform number", numbers, lambda: noise.mask(x.numel(), near)
-    yield "sixteen random bits over a uniform number", numbers, lambda: noise.mask(x.numel(), fine)
+    yield "a mask of 2²⁰ units: eight random bits over a uniform number", numbers, lambda: noise.draw_mask(x.numel(), near)
+    yield "sixteen random bits over a uniform number", numbers, lambda: noise.draw_mask(x.numel(), fine)
     bernoulli = lambda: torch.empty_like(x).bernoulli_(0.9)  # noqa: E731
-    yield "eight random bits over torch's Bernoulli", bernoulli, lambda: noise.mask(x.numel(), near)
+    yield "eight random bits over torch's Bernoulli", bernoulli, lambda: noise.draw_mask(x.numel(), near)
 
 
 def layout() -> Iterator[Rival]:
@@ -56,13 +56,17 @@ def kept() -> Iterator[Rival]:
     for rows in (128, 640):
         x = torch.randn(rows, 3, 32, 32).contiguous(memory_format=torch.channels_last)
         run = inferring(answer(net, x))
-        yield f"freed memory kept, ResNet-20, forward, {rows} rows", after(returning, run), after(memory.keep_freed, run)
+        yield (
+            f"freed memory kept, ResNet-20, forward, {rows} rows",
+            after(returning, run),
+            after(allocator.keep_freed_memory, run),
+        )
 
 
 def returning() -> None:
     """What glibc does by itself."""
     mallopt = ctypes.CDLL(None).mallopt
-    mallopt(memory.MMAP_THRESHOLD, 128 * 1024), mallopt(memory.TRIM_THRESHOLD, 128 * 1024)
+    mallopt(allocator.MMAP_THRESHOLD, 128 * 1024), mallopt(allocator.TRIM_THRESHOLD, 128 * 1024)
 
 
 def apart() -> Iterator[Rival]:
@@ -136,7 +140,7 @@ def main() -> None:
     rows = []
     for part in chosen:
         for title, theirs, ours in PARTS[part]():
-            memory.keep_freed()
+            allocator.keep_freed_memory()
             times = list(race({"theirs": theirs, "ours": ours}, options.repeats))
             found = ratio([each["ours"] for each in times], [each["theirs"] for each in times])
             rows.append({"part": part, "title": title, "median": found.median, "low": found.low, "high": found.high})
@@ -145,11 +149,11 @@ def main() -> None:
                 pace.APART = USUAL
     about = {"torch": torch.__version__, "machine": platform.machine(), "threads": 2, "repeats": options.repeats}
     options.out.mkdir(parents=True, exist_ok=True)
-    write(options.out / "parts.json", json_text({"about": about, "rows": rows}))
+    write_file(options.out / "parts.json", format_json({"about": about, "rows": rows}))
     lines = [f"| {row['title']} | {row['median']:.2f}× | {row['low']:.2f} to {row['high']:.2f} |" for row in rows]
     head = ["# What each mechanism wins", "", "Time over that of the other way: `python benchmarks/parts.py`.", ""]
     head += ["| | median | middle half |", "|---|---|---|"]
-    write(options.out / "parts.md", "\n".join([*head, *lines, ""]))
+    write_file(options.out / "parts.md", "\n".join([*head, *lines, ""]))
 
 
 if __name__ == "__main__":

@@ -33,8 +33,8 @@ from torch.nn import functional as F
 import pluribus
 from pluribus import MIMO, BatchEnsemble, DeepEnsemble, MCDropout
 from pluribus.bench.race import race, ratio
-from pluribus.core.describe import counted
-from pluribus.core.files import json_text, write
+from pluribus.core.describe import count_call_flops
+from pluribus.core.files import format_json, write_file
 from pluribus.core.spec import Spec
 from pluribus.runs.folder import machine
 
@@ -190,7 +190,7 @@ def our_work(work: str, ensemble: pluribus.Ensemble, x: Tensor, y: Tensor) -> Wo
 
 def size(net: nn.Module, work: Work) -> dict[str, int | None]:
     """Parameters, and FLOPs of one work."""
-    return {"parameters": sum(p.numel() for p in net.parameters()), "flops": counted(work)}
+    return {"parameters": sum(p.numel() for p in net.parameters()), "flops": count_call_flops(work)}
 
 
 def contest(match: Match, work: str, x: Tensor, y: Tensor, repeats: int) -> list[dict[str, Any]]:
@@ -318,8 +318,8 @@ def main() -> None:
 
     stem = "peers" if options.only == NAMES else "peers-" + "-".join(options.only)  # a part does not replace the whole
     options.out.mkdir(parents=True, exist_ok=True)
-    write(options.out / f"{stem}.json", json_text(record))
-    write(options.out / f"{stem}.md", table(record))
+    write_file(options.out / f"{stem}.json", format_json(record))
+    write_file(options.out / f"{stem}.md", table(record))
     print(f"\n{stem}.json and {stem}.md are in {options.out}")
     print("some targets were missed" if any(map(missed, rows)) else "no target was missed")
 

@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pluribus.core.files import write
+from pluribus.core.files import write_file
 from pluribus.reports import markdown
 
 HERE = Path(__file__).parent
@@ -63,7 +63,7 @@ def readme() -> None:
     place = ROOT / "README.md"
     text = place.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    write(place, before + section() + rest.split(END)[1])
+    write_file(place, before + section() + rest.split(END)[1])
 
 
 if __name__ == "__main__":

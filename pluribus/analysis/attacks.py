@@ -32,9 +32,9 @@ import torch
 from torch import Tensor
 
 from ..core.ensemble import Ensemble
-from ..core.modes import evaluating
+from ..core.modes import evaluation_mode
 from ..core.predictive import Predictive
-from ..core.seeds import mixed, reseed
+from ..core.seeds import derive_seed, set_seed
 from ..core.spec import require_choice, require_count, require_number
 from .region import Norm, Region
 
@@ -149,13 +149,13 @@ def attack(
         require_count("batch_size", batch_size, 1, "rows are attacked in parts of at least one")
     cuda = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     parts = []
-    with evaluating(ensemble), torch.random.fork_rng(devices=cuda):
+    with evaluation_mode(ensemble), torch.random.fork_rng(devices=cuda):
         with drawing(ensemble, spec.samples):
             size = batch_size or max(1, AT_ONCE // ensemble.members)
         for start in range(0, len(x), size):
             rows = slice(start, start + size)
             region = Region(x[rows].detach(), low[rows], high[rows], scale[rows], spec.norm, spec.epsilon)
-            parts.append(pursue(ensemble, region, y[rows], spec, mixed(seed, start)))
+            parts.append(pursue(ensemble, region, y[rows], spec, derive_seed(seed, start)))
     kept, last, best, path = zip(*parts, strict=True)
     success, entropy = averaged(best)
     path_success, path_entropy = averaged(path)
@@ -185,12 +185,12 @@ def pursue(
     """All runs on some rows → points kept, the last verdict on them, the best verdicts by iteration, those of the first run."""
     kept, best, path = region.centre, list[Verdict](), list[Verdict]()
     for run in range(1 + spec.restarts):
-        reseed(mixed(seed, run, 0, START))
+        set_seed(derive_seed(seed, run, 0, START))
         x = region.start() if run else region.centre
         so_far: list[Verdict] = []
         top = best[-1] if best else None
         for iteration in range(1 + spec.iterations):
-            reseed(mixed(seed, run, iteration, JUDGE))
+            set_seed(derive_seed(seed, run, iteration, JUDGE))
             now = judge(ensemble, x, y, spec)
             better = torch.ones_like(now.fooled) if top is None else now.beats(top)
             kept = torch.where(better.view(-1, *(1 for _ in x.shape[1:])), x, kept)
@@ -199,10 +199,10 @@ def pursue(
             if run == 0:
                 path.append(now)
             if iteration < spec.iterations:
-                reseed(mixed(seed, run, iteration, CLIMB))
+                set_seed(derive_seed(seed, run, iteration, CLIMB))
                 x = region.step(x, gradient(ensemble, x, y, spec), spec.step)
         best = [old.or_better(new) for old, new in zip(best, so_far, strict=True)] if best else so_far
-    reseed(mixed(seed, 0, 0, FINAL))
+    set_seed(derive_seed(seed, 0, 0, FINAL))
     return kept, judge(ensemble, kept, y, spec), best, path
 
 

@@ -17,10 +17,9 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from ..core.describe import Description, count_flops, counted
-from ..core.describe import parameters as count_parameters
+from ..core.describe import Description, count_call_flops, count_flops, count_parameters
 from ..core.ensemble import Ensemble
-from ..core.modes import evaluating
+from ..core.modes import evaluation_mode
 from ..metrics.intervals import Interval, bootstrap
 
 SLICE = 5e-3
@@ -55,7 +54,7 @@ def cost(ensemble: Ensemble, base: nn.Module, x: Tensor, y: Tensor, *, repeats: 
     told = ensemble.describe(x[:1])  # it may not have seen an input yet
     kind, flops, parameters = form(told)
     deployed = ensemble.fold() if kind == "folded" else ensemble
-    with evaluating(ensemble), evaluating(base), torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with evaluation_mode(ensemble), evaluation_mode(base), torch.no_grad(), torch.random.fork_rng(devices=[]):
         latency = compared(lambda: deployed(x), lambda: base(x), repeats)
         memory = (peak(lambda: deployed(x)) + size(deployed)) / (peak(lambda: base(x)) + size(base))
     base_parameters, base_flops = count_parameters(base), count_flops(base, x[:1])  # it may be wider than the one converted
@@ -112,7 +111,7 @@ def training_flops(ensemble: Ensemble, base: nn.Module, x: Tensor, y: Tensor) ->
         twin.criterion(plain(x), y).backward()
 
     with torch.enable_grad(), torch.random.fork_rng(devices=[]):
-        return ratio(counted(step), counted(base_step))
+        return ratio(count_call_flops(step), count_call_flops(base_step))
 
 
 def ratio(value: int | None, base: int | None) -> float | None:

@@ -28,12 +28,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..core import trees
+from ..core import nested
 from ..core.ensemble import Ensemble
-from ..core.modes import evaluating
-from ..core.random_weights import RandomWeights, given
+from ..core.modes import evaluation_mode
+from ..core.random_weights import RandomWeights, use_fixed_weights
 from ..core.spec import require_count
-from ..core.surgery import Patterns, ancestors, as_patterns, matches
+from ..core.surgery import Patterns, list_ancestors, list_patterns, matches
 from .pruning import random
 
 
@@ -71,7 +71,7 @@ def kappa(
     done = 0
     means = {layer: layer.mu.detach() for layer in every.values()}
     # The other kernels of attention cannot be differentiated twice.
-    with evaluating(ensemble), given(means), torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+    with evaluation_mode(ensemble), use_fixed_weights(means), torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
         for x, y in batches:
             for name, layer in chosen.items():
                 second[name] += Pass(owner(ensemble, name), layer, x, y, generator).second(samples)
@@ -94,7 +94,7 @@ class Pass:
         entered, answered, logits = self.cut()
         if not entered:
             return torch.zeros_like(self.layer.mu)
-        alone = len(entered) == 1 and entered[0].dim() == 2 and len(entered[0]) == trees.rows(self.x)
+        alone = len(entered) == 1 and entered[0].dim() == 2 and len(entered[0]) == nested.count_rows(self.x)
         if self.layer.affine.linear and alone and self.own_ways(answered[0], logits):
             h = self.by_classes(answered[0], logits)
             h = self.by_units(answered[0], logits) if h is None else h
@@ -188,7 +188,7 @@ class Pass:
     def slope(self) -> tuple[Tensor, Tensor]:
         """The weights at their mean, and ∂L/∂W as a function of them."""
         weight = self.layer.mu.detach().clone().requires_grad_()
-        with torch.enable_grad(), given({self.layer: weight}):
+        with torch.enable_grad(), use_fixed_weights({self.layer: weight}):
             return weight, gradient(self.loss(self.logits()), weight, create_graph=True)
 
     def drawn(self, sample: Callable[..., Tensor], like: Tensor) -> Tensor:
@@ -207,7 +207,7 @@ def named(layers: dict[str, RandomWeights], patterns: Patterns) -> list[str]:
     if patterns is None:
         return list(layers)
     found: set[str] = set()
-    for pattern in as_patterns(patterns):
+    for pattern in list_patterns(patterns):
         hits = {name for name, layer in layers.items() if matches(pattern, name, layer)}
         if not hits:
             raise ValueError(f"layers={pattern!r} names no layer with random weights: there are {', '.join(map(repr, layers))}")
@@ -217,5 +217,5 @@ def named(layers: dict[str, RandomWeights], patterns: Patterns) -> list[str]:
 
 def owner(ensemble: Ensemble, name: str) -> Ensemble:
     """The innermost ensemble around a layer."""
-    around = (ensemble.net.get_submodule(block) for block in ancestors(name))
+    around = (ensemble.net.get_submodule(block) for block in list_ancestors(name))
     return next((part for part in around if isinstance(part, Ensemble)), ensemble)

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from ..core.ensemble import Ensemble
-from ..core.modes import evaluating
-from ..core.random_weights import random_layers
+from ..core.modes import evaluation_mode
+from ..core.random_weights import find_random_layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ def response(ensemble: Ensemble, x: Tensor, layer: str, batch_size: int = 1000) 
 
     Rows before the layer are answered as in evaluation; with noise in layers before it, the response is to one draw of that.
     """
-    layers = random_layers(ensemble.net)
+    layers = find_random_layers(ensemble.net)
     if layer not in layers:
         raise ValueError(f"layer must be one with random weights ({', '.join(layers) or 'there is none'}), got {layer!r}")
     module = layers[layer]
@@ -46,7 +46,7 @@ def response(ensemble: Ensemble, x: Tensor, layer: str, batch_size: int = 1000) 
     hook = module.register_forward_pre_hook(lambda _, args: seen.append(args[0].detach()))
     means, stds = [], []
     try:
-        with evaluating(ensemble):
+        with evaluation_mode(ensemble):
             ensemble.ready(x)
             for start in range(0, len(x), batch_size):
                 rows = x[start : start + batch_size]

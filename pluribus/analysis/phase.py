@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from ..core.ensemble import Ensemble
-from ..core.seeds import mixed, reseed
+from ..core.seeds import derive_seed, set_seed
 
 ANSWERS = {"mean": 1, "sample": 1, "average": 0, "zero-mean": 1, "zero-mean average": 0}
 """With how many draws; 0 is as many as the ensemble answers with."""
@@ -34,7 +34,7 @@ def answered(ensemble: Ensemble, x: Tensor, y: Tensor, answer: str, seed: int = 
     noisy: Any = ensemble
     before = noisy.samples, noisy.answer
     with torch.random.fork_rng(devices=[]):
-        reseed(mixed(seed, list(ANSWERS).index(answer)))
+        set_seed(derive_seed(seed, list(ANSWERS).index(answer)))
         try:
             noisy.samples, noisy.answer = ANSWERS[answer] or noisy.samples, answer.removesuffix(" average")
             return (noisy.predict(x).labels == y).double().mean().item()
@@ -65,7 +65,7 @@ class Phases(L.Callback):
     def look(self, lesson: L.LightningModule, epoch: int) -> None:
         ensemble = lesson.ensemble
         assert isinstance(ensemble, Ensemble)
-        accuracies = {answer: answered(ensemble, self.x, self.y, answer, mixed(self.seed, epoch)) for answer in ANSWERS}
+        accuracies = {answer: answered(ensemble, self.x, self.y, answer, derive_seed(self.seed, epoch)) for answer in ANSWERS}
         self.rows.append({"epoch": epoch, "log_alpha": log_alphas(ensemble)} | accuracies)
 
     def state_dict(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ..core.ensemble import Ensemble
-from ..core.random_weights import RandomWeights, portion, random_layers
+from ..core.random_weights import RandomWeights, compute_share, find_random_layers
 from ..core.spec import require_choice
 
 
@@ -59,7 +59,7 @@ def deviations(ensemble: Ensemble) -> dict[str, Tensor]:
 
 def sparsity(ensemble: Ensemble) -> dict[str, float]:
     """The share of weights that are exactly zero, mean and σ, by layer with random weights."""
-    return {name: portion(layer.zeros()) for name, layer in random(ensemble).items()}
+    return {name: compute_share(layer.zeros()) for name, layer in random(ensemble).items()}
 
 
 def lowest(scores: Mapping[str, Tensor], part: float | None) -> dict[str, Tensor]:
@@ -75,7 +75,7 @@ def lowest(scores: Mapping[str, Tensor], part: float | None) -> dict[str, Tensor
 
 def random(ensemble: Ensemble) -> dict[str, RandomWeights]:
     """The layers with random weights."""
-    layers = random_layers(ensemble.net)
+    layers = find_random_layers(ensemble.net)
     if not layers:
         raise ValueError(f"there must be a layer with random weights, got none in {type(ensemble.spec).__name__}: try Variance")
     return layers

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FileError
-from ..core.files import write
+from ..core.files import write_file
 from .cases import METHODS, TABLED
 from .networks import NETWORKS
 from .work import TITLES
@@ -51,7 +51,7 @@ def document(path: Path, results: Json, folder: Path) -> None:
     """Write the section anew; all else stays."""
     before, after = marked(path)
     figures = Path(os.path.relpath(folder, path.parent)).as_posix()
-    write(path, before + section(results, figures) + after)
+    write_file(path, before + section(results, figures) + after)
 
 
 # --- its parts ----------------------------------------------------------------------------------------------------------

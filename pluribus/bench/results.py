@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FileError
-from ..core.files import json_text, write
+from ..core.files import format_json, write_file
 from .cases import METHODS, TABLED, TRIALS
 from .growth import AXES
 from .networks import NETWORKS
@@ -80,11 +80,11 @@ def save(folder: Path, results: Json) -> None:
     from .figure import costs, grown
     from .markdown import page
 
-    write(folder / NAME, json_text(results) + "\n")
-    write(folder / "bench.md", page(results))
+    write_file(folder / NAME, format_json(results) + "\n")
+    write_file(folder / "bench.md", page(results))
     for name, draw, part in (("cost.svg", costs, "table"), ("growth.svg", grown, "growth")):
         if results[part]:
-            write(folder / name, draw(results))
+            write_file(folder / name, draw(results))
 
 
 def processor() -> str:

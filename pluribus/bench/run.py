@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from ..core.errors import FileError, PluribusError
-from ..core.names import unknown
-from ..core.seeds import reseed
+from ..core.seeds import set_seed
+from ..core.suggestions import describe_unknown
 from . import cases, growth, results
 from .heat import Job
 from .networks import NETWORKS
@@ -51,7 +51,7 @@ def chosen(what: str, names: Collection[str] | None, known: Collection[str]) -> 
         raise BenchError(f"{what}s must be names between commas: {', '.join(known)}")
     for name in names:
         if name not in known:
-            raise BenchError(unknown(what, name, known))
+            raise BenchError(describe_unknown(what, name, known))
     return list(names)
 
 
@@ -94,7 +94,7 @@ def measure(plan: dict[str, list[Job]], folder: Path, settings: Settings, about:
                     done += slices
                     report(title, done, total)
 
-                reseed(0)
+                set_seed(0)
                 rows = job.rows(job.heat.run(settings.batch, settings.repeats, tell))
                 found = results.merged(found, part, rows, when, run)
                 results.save(folder, found)  # what is killed now has lost one heat

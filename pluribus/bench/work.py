@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..analysis.cost import peak, size
-from ..core.describe import counted
+from ..core.describe import count_call_flops
 from ..core.ensemble import Ensemble
 
 Work = Literal["training step", "forward", "state"]
@@ -84,7 +84,7 @@ def memory(work: Work, net: nn.Module, x: Tensor, y: Tensor) -> int:
 def flops(work: Work, net: nn.Module, x: Tensor, y: Tensor) -> int | None:
     """By torch's counter; None where it cannot count."""
     if work == "training step":
-        return counted(Step(net, x, y))
+        return count_call_flops(Step(net, x, y))
     run = answer(net, x)
     with torch.no_grad():
-        return counted(run)
+        return count_call_flops(run)

@@ -12,8 +12,8 @@ except ImportError:
     sys.exit("the command line needs typer and rich: pip install pluribus")
 
 from .. import __version__
+from ..core.allocator import keep_freed_memory
 from ..core.errors import PluribusError
-from ..core.memory import keep_freed
 
 app = typer.Typer(
     name="pluribus",
@@ -43,7 +43,7 @@ def main() -> None:
     from . import benching, catalogue, comparing, datasets, judging, reporting, reproducing, training  # noqa: F401  each adds its commands
 
     warnings.showwarning = _sentence
-    keep_freed()
+    keep_freed_memory()
     if not os.environ.get("COLUMNS") and not sys.stdout.isatty():
         os.environ["COLUMNS"] = "100"  # help and tables in a pipe or a log
     try:

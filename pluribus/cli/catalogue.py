@@ -16,12 +16,12 @@ def models(name: Name = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ..core.names import unknown
+    from ..core.suggestions import describe_unknown
     from ..models.registry import MODELS, ModelError, build
 
     console = Console()
     if name is not None and name not in MODELS:
-        raise ModelError(unknown("model", name, MODELS))
+        raise ModelError(describe_unknown("model", name, MODELS))
     table = Table("name", "what", "options", "parameters", caption="parameters: on 3×32×32 images and ten classes")
     import torch
 
@@ -45,13 +45,13 @@ def methods(name: Name = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ..core.names import unknown
     from ..core.spec import Spec
+    from ..core.suggestions import describe_unknown
     from ..runs.config import ConfigError
     from ..runs.costs import costs
 
     if name is not None and name not in Spec.registry:
-        raise ConfigError(unknown("method", name, Spec.registry))
+        raise ConfigError(describe_unknown("method", name, Spec.registry))
     console = Console()
     if name is None:
         table = Table("name", "what", "parameters", "FLOPs", caption="LeNet-5 with each method at its defaults, × the base")

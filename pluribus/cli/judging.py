@@ -64,8 +64,8 @@ def evaluate(
     from rich.console import Console
     from rich.progress import Progress
 
-    from ..core.files import json_text
-    from ..core.names import unknown
+    from ..core.files import format_json
+    from ..core.suggestions import describe_unknown
     from ..runs.choice import several
     from ..runs.config import ConfigError
     from ..runs.evaluate import evaluate as judge
@@ -73,7 +73,7 @@ def evaluate(
     from .show import judged
 
     if split not in ("train", "validation", "test"):
-        raise ConfigError(unknown("split", split, ("train", "validation", "test")))
+        raise ConfigError(describe_unknown("split", split, ("train", "validation", "test")))
     if base is not None and corruptions in (None, "none"):
         raise ConfigError("--base is whose corruption errors the mCE is relative to: it needs --corruptions")
     judging = asked(
@@ -93,7 +93,7 @@ def evaluate(
 
         done = judge(run, split, data, samples, judging, base, cost, report)
     if as_json:
-        typer.echo(json_text(done, indent=None))
+        typer.echo(format_json(done, indent=None))
         return
     judged(done)
     typer.echo(f"All of it is in {run / 'evaluation.json'}")

@@ -30,10 +30,10 @@ _TRANSPOSED = {
 }
 
 
-def skeleton(module: nn.Module) -> nn.Module:
+def copy_to_meta(module: nn.Module) -> nn.Module:
     """A copy without its numbers: same structure, every tensor on the meta device, no memory.
 
-    >>> skeleton(nn.Linear(3, 2)).weight.device
+    >>> copy_to_meta(nn.Linear(3, 2)).weight.device
     device(type='meta')
     """
     memo: dict[int, Any] = {}
@@ -44,12 +44,12 @@ def skeleton(module: nn.Module) -> nn.Module:
     return copy.deepcopy(module, memo)
 
 
-def convolutions_first(layers: dict[str, nn.Module]) -> list[str]:
+def prefer_convolutions(layers: dict[str, nn.Module]) -> list[str]:
     """The convolutions, or everything where there are none."""
     return [name for name, layer in layers.items() if isinstance(layer, CONVOLUTIONS)] or list(layers)
 
 
-def parts(layer: nn.Module) -> tuple[nn.Parameter, nn.Parameter | None]:
+def get_weight_and_bias(layer: nn.Module) -> tuple[nn.Parameter, nn.Parameter | None]:
     """The weight and the bias of a layer."""
     weight, bias = layer.weight, getattr(layer, "bias", None)
     assert isinstance(weight, nn.Parameter)
@@ -67,7 +67,7 @@ class Affine:
     """
 
     def __init__(self, layer: nn.Module) -> None:
-        template: Any = skeleton(layer)
+        template: Any = copy_to_meta(layer)
         self.template = template
         self.linear = isinstance(layer, nn.Linear)
         self.transposed = _transposed(layer)

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from . import trees
+from . import nested
 from .errors import ConversionError
 from .members import MemberLayer, Members, PerMember, Probe
-from .modes import evaluating
+from .modes import evaluation_mode
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -67,28 +67,28 @@ class Expand:
         members = self.members
         if members.only is not None or members.dealt:
             return args, kwargs
-        return trees.apply_to(self.flags, lambda leaf: trees.repeated(leaf, members.count), (args, kwargs))
+        return nested.map_flagged_tensors(self.flags, lambda leaf: nested.repeat_rows(leaf, members.count), (args, kwargs))
 
 
 def find(ensemble: "Ensemble", batch: Any) -> Branch:
     """The deepest branch that gives the members' own answers on two rows of `batch`."""
     layers = {name: m for name, m in ensemble.net.named_modules() if isinstance(m, MemberLayer)}
-    state, two = ensemble.state, trees.few(batch, 2)
+    state, two = ensemble.state, nested.take_rows(batch, 2)
     before = state.count
     ensemble.extent = Extent()  # of an earlier search: members that ran one after the other would agree with themselves
-    with quiet(ensemble), noise_for_zeros(ensemble):
+    with dry_run(ensemble), noise_for_zeros(ensemble):
         state.count = ensemble.probed
         probe = state.probe = Probe(ensemble.probed)
         try:
-            with Calls(ensemble.net) as calls:
+            with CallRecorder(ensemble.net) as calls:
                 ensemble.alone(two, 0)
             ensemble.check_order(calls.order)
             if not layers:
                 ensemble.extent = Extent(shared=max(calls.widths) // 2)
                 return Branch("none")
             branches = list(candidates(calls.order, layers))
-            with Calls(ensemble.net) as more:
-                ensemble.alone(trees.few(batch, 3), 0)
+            with CallRecorder(ensemble.net) as more:
+                ensemble.alone(nested.take_rows(batch, 3), 0)
             carried = carriers(calls, more)
             for name, layer in layers.items():
                 flags = carried.get(name, [])
@@ -118,7 +118,7 @@ def find(ensemble: "Ensemble", batch: Any) -> Branch:
     return loop
 
 
-def extent(ensemble: "Ensemble", branch: Branch, calls: "Calls", two: Any) -> Extent:
+def extent(ensemble: "Ensemble", branch: Branch, calls: "CallRecorder", two: Any) -> Extent:
     """What two rows took, for one."""
     at = calls.order.index(branch.name) if branch.kind != "input" else 0
     after = at + (branch.kind == "layer")  # what enters a layer in which members part is still shared
@@ -140,7 +140,7 @@ def common(ensemble: "Ensemble", part: nn.Module, two: Any) -> float:
     return before[0] / max(counter.get_total_flops(), 1)
 
 
-def carriers(two: "Calls", three: "Calls") -> dict[str, list[bool]]:
+def carriers(two: "CallRecorder", three: "CallRecorder") -> dict[str, list[bool]]:
     """Of every module, which tensors among its arguments carry the batch: those that grow with it from two rows to three."""
     return {
         name: [3 * a == 2 * b for a, b in zip(sizes, three.sizes[name], strict=True)]
@@ -199,14 +199,14 @@ def same(ensemble: "Ensemble", rows: Any, reference: Tensor, heard: list[list[Te
     if len(probe.answers) != len(heard[0]):
         return False
     for step, answer in enumerate(probe.answers):
-        if not agree(answer, torch.cat([one[step] for one in heard])):
+        if not is_close(answer, torch.cat([one[step] for one in heard])):
             return False
     finite = reference.nan_to_num(0, 0, 0)
     spread = (finite - finite.mean((0, 1), keepdim=True)).abs().max().item()
-    return agree(together, reference, 0.1 * spread)
+    return is_close(together, reference, 0.1 * spread)
 
 
-def agree(answer: Tensor, reference: Tensor, most: float = math.inf) -> bool:
+def is_close(answer: Tensor, reference: Tensor, most: float = math.inf) -> bool:
     """Whether two answers differ by no more than rounding, even over many layers, and by no more than `most`."""
     tolerance = {torch.double: 1e-8, torch.float: 1e-3}.get(reference.dtype, 5e-2)
     largest = reference.nan_to_num(0, 0, 0).abs().max().item()
@@ -219,7 +219,7 @@ def runs(ensemble: "Ensemble", images: Tensor) -> bool:
     """Whether images with their channels last go through. Some networks insist on the usual order: they call `.view`."""
     state = ensemble.state
     before = state.count
-    with quiet(ensemble):
+    with dry_run(ensemble):
         state.count, state.probe = ensemble.probed, Probe(ensemble.probed)
         try:
             ensemble.together(images.contiguous(memory_format=torch.channels_last))
@@ -230,7 +230,7 @@ def runs(ensemble: "Ensemble", images: Tensor) -> bool:
     return True
 
 
-class Calls:
+class CallRecorder:
     """Listens to a network: which modules run, in which order, and how long the first axes of their arguments are."""
 
     def __init__(self, net: nn.Module) -> None:
@@ -240,7 +240,7 @@ class Calls:
         self.widths: list[int] = []  # of the largest tensor that each was given, in numbers
         self._hooks: list[Any] = []
 
-    def __enter__(self) -> "Calls":
+    def __enter__(self) -> "CallRecorder":
         for name, module in self.net.named_modules():
             self._hooks.append(module.register_forward_pre_hook(self._listener(name), with_kwargs=True))
         return self
@@ -252,7 +252,7 @@ class Calls:
     def _listener(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
         def listen(module: nn.Module, args: Any, kwargs: Any) -> None:
             self.order.append(name)
-            given = list(trees.leaves((args, kwargs)))
+            given = list(nested.iterate_tensors((args, kwargs)))
             sizes = [leaf.shape[0] if leaf.dim() else 0 for leaf in given]
             self.widths.append(max((leaf.numel() for leaf in given), default=0))
             self.sizes.setdefault(name, sizes)
@@ -261,10 +261,10 @@ class Calls:
 
 
 @contextmanager
-def quiet(module: nn.Module) -> Iterator[None]:
+def dry_run(module: nn.Module) -> Iterator[None]:
     """Run `module` for a look only: evaluation mode, no gradient, no random number used up."""
     devices = {p.device for p in module.parameters() if p.device.type == "cuda"}
-    with evaluating(module), torch.no_grad(), torch.random.fork_rng(devices=list(devices)):
+    with evaluation_mode(module), torch.no_grad(), torch.random.fork_rng(devices=list(devices)):
         yield
 
 

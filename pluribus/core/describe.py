@@ -10,11 +10,11 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from . import trees
-from .affine import skeleton
+from . import nested
+from .affine import copy_to_meta
 from .errors import Unsupported
-from .modes import evaluating
-from .random_weights import random_layers
+from .modes import evaluation_mode
+from .random_weights import find_random_layers
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -90,15 +90,15 @@ KEPT = {
 def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description:
     if example is not None and ensemble.example is None:
         ensemble.prepare(example)
-    row = None if example is None else trees.part(example, 0, 1)
+    row = None if example is None else nested.slice_rows(example, 0, 1)
     deployed: nn.Module | None = None
     if ensemble.branch is not None:  # else it is not known yet whether something goes around the last layer
         with suppress(Unsupported):
             deployed = ensemble.fold()
-    own = parameters(ensemble)
+    own = count_parameters(ensemble)
     flops = None if row is None else count_flops(ensemble, (row,))
     base_flops = None if row is None else count_flops(base, row)
-    with evaluating(ensemble):
+    with evaluation_mode(ensemble):
         members = ensemble.members
     return Description(
         spec=str(ensemble.spec),
@@ -107,8 +107,8 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
         left=dict(ensemble.left),
         branch=str(ensemble.branch or "where they part is found in the first pass"),
         parameters=own,
-        deployed_parameters=own if deployed is None else parameters(deployed),
-        base_parameters=parameters(base),
+        deployed_parameters=own if deployed is None else count_parameters(deployed),
+        base_parameters=count_parameters(base),
         flops=flops,
         deployed_flops=flops if deployed is None or row is None else count_flops(deployed, row),
         base_flops=base_flops,
@@ -116,11 +116,11 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
         seen=row is not None,
         foldable=deployed is not None,
         notes=[*ensemble.notes, *(["its draws are fixed"] if ensemble.frozen else [])],
-        pruned={name: said for name, layer in random_layers(ensemble.net).items() if (said := layer.pruned())},
+        pruned={name: said for name, layer in find_random_layers(ensemble.net).items() if (said := layer.pruned())},
     )
 
 
-def parameters(module: nn.Module) -> int:
+def count_parameters(module: nn.Module) -> int:
     """Distinct parameters; a tied one counts once."""
     return sum(parameter.numel() for parameter in module.parameters())
 
@@ -128,11 +128,11 @@ def parameters(module: nn.Module) -> int:
 @torch.no_grad()
 def count_flops(module: nn.Module, batch: Any) -> int | None:
     """On the meta device, where nothing is computed; None if the network cannot be run there."""
-    hollow = skeleton(module).eval()
-    return counted(lambda: trees.call(hollow, trees.apply(lambda leaf: leaf.to("meta"), batch)))
+    hollow = copy_to_meta(module).eval()
+    return count_call_flops(lambda: nested.call_network(hollow, nested.map_tensors(lambda leaf: leaf.to("meta"), batch)))
 
 
-def counted(run: Callable[[], Any]) -> int | None:
+def count_call_flops(run: Callable[[], Any]) -> int | None:
     """The FLOPs of a call by torch's own counter; None where the call, or the counting of it, is not possible."""
     fused = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # the counter does not know the fused transformer kernels

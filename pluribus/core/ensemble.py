@@ -13,17 +13,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from . import branching, pace, trees
-from .affine import skeleton
+from . import branching, nested, pace
+from .affine import copy_to_meta
 from .branching import Branch, Extent
 from .describe import Change, Description, describe
 from .errors import ConversionError, PluribusError, Unsupported
 from .members import Converted, MemberLayer, Members, Recomputed, RowsChanged
-from .modes import evaluating
-from .plain import Stack, meant
+from .modes import evaluation_mode
+from .plain import Stack, select_output
 from .predictive import Predictive
 from .spec import Spec, require_count
-from .surgery import Subject, copied, signature
+from .surgery import Subject, copy_with, describe_structure
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 
@@ -35,7 +35,7 @@ class Views(NamedTuple):
 
     def of(self, member: int) -> Any:
         """What one member sees."""
-        return trees.apply(operator.itemgetter(member), self.batch)
+        return nested.map_tensors(operator.itemgetter(member), self.batch)
 
 
 class Ensemble(nn.Module):
@@ -72,14 +72,14 @@ class Ensemble(nn.Module):
         self._channels_last = False
         self.example: Any = None
         if net is None:
-            net = copied(subject.net, {id(subject.modules[name]): layer for name, layer in replaced.items()})
+            net = copy_with(subject.net, {id(subject.modules[name]): layer for name, layer in replaced.items()})
         self.net = net
         self.changes = [Change(name, str(subject.modules[name]), type(new).__name__) for name, new in replaced.items()]
         self.left = dict(subject.left)
         self.order = subject.ran
-        self.signature = signature(subject.net)
+        self.signature = describe_structure(subject.net)
         self.notes: list[str] = []
-        self._base = (skeleton(subject.net),)  # in a tuple, so that it is not one of our modules
+        self._base = (copy_to_meta(subject.net),)  # in a tuple, so that it is not one of our modules
         self.training = subject.net.training
         for name, layer in replaced.items():
             layer.train(subject.modules[name].training)
@@ -145,9 +145,9 @@ class Ensemble(nn.Module):
         if pace.apart(self, x):
             return torch.stack([self.alone(x, index) for index in range(state.count)])
         if self.branch.kind == "input":
-            entering = trees.apply(lambda leaf: trees.repeated(leaf, state.count), x)
-        state.rows, state.only, state.dealt = trees.rows(x), None, False
-        return self.opened(trees.call(self.net, entering), state.rows)
+            entering = nested.map_tensors(lambda leaf: nested.repeat_rows(leaf, state.count), x)
+        state.rows, state.only, state.dealt = nested.count_rows(x), None, False
+        return self.opened(nested.call_network(self.net, entering), state.rows)
 
     def dealt(self, views: Views) -> Tensor:
         """All members, each with rows of its own: `[M, B, …]` → `[M, B, C]`."""
@@ -156,17 +156,19 @@ class Ensemble(nn.Module):
         if pace.apart(self, views.of(0)):
             return torch.stack([self.alone(views.of(index), index) for index in range(state.count)])
         # Nothing resets this after the pass: gradient checkpointing runs parts of it again in the backward pass.
-        state.rows, state.only, state.dealt = trees.rows(views.of(0)), None, True
-        return self.opened(trees.call(self.net, trees.apply(lambda leaf: leaf.flatten(0, 1), views.batch)), state.rows)
+        state.rows, state.only, state.dealt = nested.count_rows(views.of(0)), None, True
+        return self.opened(
+            nested.call_network(self.net, nested.map_tensors(lambda leaf: leaf.flatten(0, 1), views.batch)), state.rows
+        )
 
     def alone(self, x: Any, index: int) -> Tensor:
         """One member in a pass of its own: `[B, C]`."""
-        self.state.rows, self.state.only, self.state.dealt = trees.rows(x), index, False
-        return meant(trees.call(self.net, x), self.output)
+        self.state.rows, self.state.only, self.state.dealt = nested.count_rows(x), index, False
+        return select_output(nested.call_network(self.net, x), self.output)
 
     def opened(self, answer: Any, size: int) -> Tensor:
         """`[M·B, …]` → `[M, B, …]`."""
-        answer, count = meant(answer, self.output), self.state.count
+        answer, count = select_output(answer, self.output), self.state.count
         if answer.dim() == 0 or answer.shape[0] != count * size:
             raise ConversionError(
                 f"the network must return one row for each of its {count * size} inputs, got {list(answer.shape)}: "
@@ -187,12 +189,12 @@ class Ensemble(nn.Module):
 
     def search(self, x: Any) -> None:
         x = x.of(0) if isinstance(x, Views) else x
-        if trees.rows(x) == 0:
+        if nested.count_rows(x) == 0:
             raise ValueError("the first batch must have at least one row, got none")
         try:
             self.branch = branching.find(self, x)
-            self._channels_last = pace.convolves(self.net, x) and branching.runs(self, trees.few(x, 2))
-            self.example = trees.apply(lambda leaf: leaf[:1].detach().clone(), x)
+            self._channels_last = pace.convolves(self.net, x) and branching.runs(self, nested.take_rows(x, 2))
+            self.example = nested.map_tensors(lambda leaf: leaf[:1].detach().clone(), x)
         except Exception as error:
             self.branch = None
             if not isinstance(error, PluribusError):
@@ -227,16 +229,16 @@ class Ensemble(nn.Module):
         if batch_size is not None:
             require_count("batch_size", batch_size, 1, "rows are answered in parts of at least one")
         self.ready(x)
-        with evaluating(self):
+        with evaluation_mode(self):
             size = batch_size or self.at_once
-            starts = range(0, max(trees.rows(x), 1), size)
-            outputs = [self(pace.laid_out(self, trees.part(x, start, size))) for start in starts]
+            starts = range(0, max(nested.count_rows(x), 1), size)
+            outputs = [self(pace.laid_out(self, nested.slice_rows(x, start, size))) for start in starts]
         return Predictive(torch.cat(outputs, dim=1), self.task)
 
     @property
     def at_once(self) -> int:
         """How many rows to answer at once in evaluation, so that memory does not grow with M."""
-        with evaluating(self):
+        with evaluation_mode(self):
             return pace.at_once(self)
 
     # --- training -------------------------------------------------------------------------------------------------
@@ -257,8 +259,10 @@ class Ensemble(nn.Module):
             views, targets = ensemble.deal(x, y)
             loss = ensemble.objective(parallel(views), targets)
         """
-        if y.dim() == 0 or len(y) != trees.rows(x):
-            raise ValueError(f"there must be a target for each of {trees.rows(x)} rows, got targets of shape {list(y.shape)}")
+        if y.dim() == 0 or len(y) != nested.count_rows(x):
+            raise ValueError(
+                f"there must be a target for each of {nested.count_rows(x)} rows, got targets of shape {list(y.shape)}"
+            )
         views, targets = self.deal(x, y)
         return self.objective(self(views), targets, criterion, examples, temper)
 
@@ -348,7 +352,7 @@ class Ensemble(nn.Module):
         if self.example is None:
             raise ValueError("freeze() needs to know the network's shapes: run the ensemble once on a batch first")
         twin = copy.deepcopy(self)
-        with evaluating(self):
+        with evaluation_mode(self):
             twin.samples = self.members if samples is None else samples
         twin.sampled = False
         twin.state.count, twin.state.only = twin.samples, None
@@ -366,7 +370,7 @@ class Ensemble(nn.Module):
             new = form(layer)
             # A part of the ensemble itself is copied, all of them with one memo: what they tie stays tied.
             memo[id(layer)] = copy.deepcopy(new, memo) if new in ours else new
-        plain = copied(self.net, memo)
+        plain = copy_with(self.net, memo)
         for module in plain.modules():
             branching.unhook(module)
         return plain.eval()

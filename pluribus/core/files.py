@@ -10,7 +10,7 @@ from typing import Any
 from .errors import FileError
 
 
-def write(target: Path, data: bytes | str) -> None:
+def write_file(target: Path, data: bytes | str) -> None:
     """All of it, or nothing: a reader never sees half a file."""
     data = data.encode() if isinstance(data, str) else data
     try:
@@ -29,17 +29,17 @@ def write(target: Path, data: bytes | str) -> None:
         raise FileError(f"cannot write {target}: {error.strerror}") from error
 
 
-def json_text(content: Any, indent: int | None = 1) -> str:
+def format_json(content: Any, indent: int | None = 1) -> str:
     """Strict JSON; what is no number becomes null."""
-    return json.dumps(pruned(content), indent=indent, ensure_ascii=False, allow_nan=False)
+    return json.dumps(replace_non_finite(content), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
-def pruned(value: Any) -> Any:
+def replace_non_finite(value: Any) -> Any:
     """The same with None for NaN and ∞, which a diverged run leaves and JSON has no word for."""
     if isinstance(value, dict):
-        return {str(key): pruned(entry) for key, entry in value.items()}
+        return {str(key): replace_non_finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [pruned(entry) for entry in value]
+        return [replace_non_finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

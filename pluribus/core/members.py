@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import noise, trees
-from .affine import skeleton
+from . import nested, noise
+from .affine import copy_to_meta
 from .errors import Unsupported
 
 
@@ -190,15 +190,15 @@ class MemberLayer(Converted):
         count = members.count if members.only is None else 1
         dtype = like.dtype if like.dtype == torch.double else torch.float
         flat = sample(count * math.prod(shape), dtype=dtype, device=like.device)
-        return noise.arranged(flat, (count, *shape), like)
+        return noise.arrange_like(flat, (count, *shape), like)
 
     def keep(self, rate: float, shape: Sequence[int], like: Tensor) -> tuple[Tensor, float]:
         """A dropout mask `[M, *shape]` of zeros and ones for every member that runs, and its rate, rounded (see `noise`)."""
-        near = noise.rounded(rate)
+        near = noise.round_rate(rate)
         if near is None or self.members.probe is not None or like.device.type != "cpu" or torch.compiler.is_compiling():
             return self.draw(torch.rand, shape, like) >= rate, rate
         count = self.members.count if self.members.only is None else 1
-        return noise.arranged(noise.mask(count * math.prod(shape), near), (count, *shape), like), near.rate
+        return noise.arrange_like(noise.draw_mask(count * math.prod(shape), near), (count, *shape), like), near.rate
 
     def marked(self, y: Tensor) -> Tensor:
         """During a probe, `[M, B, …]` with every member's answer distorted in its own way, and kept for comparison.
@@ -218,7 +218,7 @@ class Likeness:
     """What a module was like, without its numbers."""
 
     def __init__(self, module: nn.Module) -> None:
-        self.template = skeleton(module)
+        self.template = copy_to_meta(module)
 
 
 class PerMember(MemberLayer):
@@ -237,8 +237,8 @@ class PerMember(MemberLayer):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         members = self.members
-        flags = self.flags or [True] * sum(1 for _ in trees.leaves((args, kwargs)))
-        carrying = next((leaf for leaf, flag in zip(trees.leaves((args, kwargs)), flags, strict=False) if flag), None)
+        flags = self.flags or [True] * sum(1 for _ in nested.iterate_tensors((args, kwargs)))
+        carrying = next((leaf for leaf, flag in zip(nested.iterate_tensors((args, kwargs)), flags, strict=False) if flag), None)
         if carrying is not None:
             self.check_rows(carrying)
         if members.only is not None:
@@ -247,15 +247,15 @@ class PerMember(MemberLayer):
             answers = [copy(*args, **kwargs) for copy in self.copies]
         else:
             # Not by index: each would go back as a tensor of zeros of the whole's size.
-            carried = [leaf for leaf, flag in zip(trees.leaves((args, kwargs)), flags, strict=True) if flag]
+            carried = [leaf for leaf, flag in zip(nested.iterate_tensors((args, kwargs)), flags, strict=True) if flag]
             opened = [leaf.unflatten(0, (members.count, -1)).unbind() for leaf in carried]
             answers = []
             for copy, *rows in zip(self.copies, *opened, strict=True):
-                own, named = trees.apply_to(flags, functools.partial(_next, iter(rows)), (args, kwargs))
+                own, named = nested.map_flagged_tensors(flags, functools.partial(_next, iter(rows)), (args, kwargs))
                 answers.append(copy(*own, **named))
         if members.probe is None:
-            return trees.concatenated(answers) if len(answers) > 1 else answers[0]
-        return trees.apply(lambda *ys: self.marked(torch.stack(ys)).flatten(0, 1), *answers)
+            return nested.concatenate(answers) if len(answers) > 1 else answers[0]
+        return nested.map_tensors(lambda *ys: self.marked(torch.stack(ys)).flatten(0, 1), *answers)
 
     def plain(self, index: int) -> nn.Module:
         return self.copies[index]

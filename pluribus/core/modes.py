@@ -7,24 +7,24 @@ from torch import nn
 
 
 @contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
+def evaluation_mode(module: nn.Module) -> Iterator[None]:
     """Evaluation mode for a while; then every part is as it was."""
-    with restored(module):
+    with restore_modes(module):
         module.eval()
         yield
 
 
 @contextmanager
-def learning(module: nn.Module) -> Iterator[None]:
+def training_mode(module: nn.Module) -> Iterator[None]:
     """Training mode for a while, if it is not in that already; then every part is as it was."""
-    with restored(module):
+    with restore_modes(module):
         if not module.training:
             module.train()
         yield
 
 
 @contextmanager
-def restored(module: nn.Module) -> Iterator[None]:
+def restore_modes(module: nn.Module) -> Iterator[None]:
     modes = {part: part.training for part in module.modules()}
     try:
         yield

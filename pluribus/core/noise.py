@@ -20,7 +20,7 @@ from torch import Tensor
 LANES = {8: torch.uint8, 16: torch.int16}
 
 
-class Rounded(NamedTuple):
+class RoundedRate(NamedTuple):
     """A rate of `threshold` / 2**`bits`."""
 
     bits: int
@@ -31,20 +31,20 @@ class Rounded(NamedTuple):
         return self.threshold / 2**self.bits
 
 
-def rounded(rate: float) -> Rounded | None:
+def round_rate(rate: float) -> RoundedRate | None:
     """In eight bits if they are enough, else in sixteen, else None.
 
-    >>> rounded(0.1), rounded(0.01)
-    (Rounded(bits=8, threshold=26), Rounded(bits=16, threshold=655))
+    >>> round_rate(0.1), round_rate(0.01)
+    (RoundedRate(bits=8, threshold=26), RoundedRate(bits=16, threshold=655))
     """
     for bits in LANES:
-        found = Rounded(bits, round(rate * 2**bits))
+        found = RoundedRate(bits, round(rate * 2**bits))
         if abs(found.rate - rate) <= 0.02 * min(rate, 1 - rate):
             return found
     return None
 
 
-def mask(count: int, rate: Rounded) -> Tensor:
+def draw_mask(count: int, rate: RoundedRate) -> Tensor:
     """`count` numbers, 0 with the probability `rate` and else 1.
 
     NumPy makes random words in half the time that torch takes. Its seed is drawn by torch, so that `torch.manual_seed` fixes
@@ -52,26 +52,26 @@ def mask(count: int, rate: Rounded) -> Tensor:
     """
     seed = int(torch.randint(2**63 - 1, ()))
     words = np.random.SFC64(seed).random_raw(-(-count * rate.bits // 64))
-    return cut(torch.from_numpy(words.view(np.int64)), rate)[:count]
+    return compare_lanes(torch.from_numpy(words.view(np.int64)), rate)[:count]
 
 
-def cut(words: Tensor, rate: Rounded) -> Tensor:
+def compare_lanes(words: Tensor, rate: RoundedRate) -> Tensor:
     """Of every lane of 64-bit words, whether it is at least the threshold: 1 or 0."""
     bits, half = rate.bits, 2 ** (rate.bits - 1)
     upper = rate.threshold > half  # then only what has the highest bit can be kept; else all of that is
     least = rate.threshold - half if upper else rate.threshold
-    found = (words & lanes(half - 1, bits)).add_(lanes(half - least, bits))
+    found = (words & fill_lanes(half - 1, bits)).add_(fill_lanes(half - least, bits))
     found = found.bitwise_and_(words) if upper else found.bitwise_or_(words)
-    return found.bitwise_right_shift_(bits - 1).bitwise_and_(lanes(1, bits)).view(LANES[bits])
+    return found.bitwise_right_shift_(bits - 1).bitwise_and_(fill_lanes(1, bits)).view(LANES[bits])
 
 
-def lanes(value: int, bits: int) -> int:
+def fill_lanes(value: int, bits: int) -> int:
     """The same number in every lane of a signed 64-bit integer."""
     whole = sum(value << start for start in range(0, 64, bits))
     return whole - 2**64 if whole >= 2**63 else whole
 
 
-def arranged(flat: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
+def arrange_like(flat: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
     """Numbers in a row as a tensor of this shape, `[M, …]`, its axes in memory as those of `like`, `[1 or M, …]`."""
     if like.dim() != len(shape) or like.is_contiguous():
         return flat.view(*shape)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from . import trees
+from . import nested
 from .members import MemberLayer
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def apart(ensemble: "Ensemble", x: Any) -> bool:
     state.chosen = ensemble.branch.kind != "loop"
     if not state.chosen:
         return True
-    if not nothing_twice(ensemble) or ensemble.extent.branched * trees.rows(x) < APART:
+    if not nothing_twice(ensemble) or ensemble.extent.branched * nested.count_rows(x) < APART:
         return False
     return not (ensemble.training and meet(ensemble))
 

@@ -25,7 +25,7 @@ class Stack(nn.Module):
         self.output = output
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        return torch.stack([meant(net(*args, **kwargs), self.output) for net in self.nets])
+        return torch.stack([select_output(net(*args, **kwargs), self.output) for net in self.nets])
 
 
 class Chain(nn.Module):
@@ -47,10 +47,10 @@ class Opened(nn.Module):
         self.net, self.count, self.output = net, count, output
 
     def forward(self, *args: Any, **kwargs: Any) -> Tensor:
-        return meant(self.net(*args, **kwargs), self.output).unflatten(0, (self.count, -1))
+        return select_output(self.net(*args, **kwargs), self.output).unflatten(0, (self.count, -1))
 
 
-def meant(answer: Any, output: int | str | None) -> Tensor:
+def select_output(answer: Any, output: int | str | None) -> Tensor:
     """The output that is meant, of a network that returns several (perhaps only in training: a lone tensor is meant)."""
     if isinstance(answer, Tensor):
         return answer

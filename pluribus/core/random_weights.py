@@ -2,8 +2,9 @@
 
     E w_ij = μ_ij,  Var w_ij = σ_ij²:   the response to x has the mean Σ_j μ_ij x_j and the variance Σ_j σ_ij² x_j²
 
-They say both of every weight, answer with weights that are given instead of drawn (`given`), and can be pruned: a weight that
-hardly varies may as well be its mean, or zero. A layer that is mostly zeros computes its deviation by a sparse product.
+They report both for every weight, answer with fixed weights in place of drawn ones (`use_fixed_weights`), and can be pruned: a
+weight that hardly varies may as well be its mean, or zero. A layer that is mostly zeros computes its deviation by a
+sparse product.
 """
 
 import warnings
@@ -14,7 +15,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from . import trees
+from . import nested
 from .affine import Affine
 from .members import MemberLayer, Members
 
@@ -67,7 +68,7 @@ class RandomWeights(MemberLayer):
         if self.instead is None:
             return super().forward(x)
         y = self.affine(x, self.instead, self.offset)
-        return trees.repeated(y, self.members.count) if self.shares and self.members.only is None else y
+        return nested.repeat_rows(y, self.members.count) if self.shares and self.members.only is None else y
 
     def deviation(self, x: Tensor, variance: Callable[[], Tensor]) -> Tensor:
         """The standard deviation of the response to each row of x, of weights with this variance."""
@@ -78,7 +79,7 @@ class RandomWeights(MemberLayer):
         """The same matrix, sparse if that is faster: of a linear layer, where it is not computed anew in every pass."""
         if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
             return variance
-        if not self.affine.linear or variance.is_meta or variance.numel() < LARGE or portion(variance == 0) < SPARSE:
+        if not self.affine.linear or variance.is_meta or variance.numel() < LARGE or compute_share(variance == 0) < SPARSE:
             return variance
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
@@ -103,18 +104,18 @@ class RandomWeights(MemberLayer):
     def pruned(self) -> str:
         """What of its weights does not vary, in words; empty if all do."""
         zero = self.zeros()
-        kinds = {"zero": portion(zero), "their mean": portion((self.variance() == 0) & ~zero)}
+        kinds = {"zero": compute_share(zero), "their mean": compute_share((self.variance() == 0) & ~zero)}
         parts = [f"{100 * part:.1f} % of {zero.numel():,} weights are {what}" for what, part in kinds.items() if part > 0]
         return ", ".join(parts)
 
 
-def random_layers(net: nn.Module) -> dict[str, RandomWeights]:
+def find_random_layers(net: nn.Module) -> dict[str, RandomWeights]:
     """By name, those of nested ensembles included."""
     return {name: module for name, module in net.named_modules() if isinstance(module, RandomWeights)}
 
 
 @contextmanager
-def given(weights: Mapping[RandomWeights, Tensor]) -> Iterator[None]:
+def use_fixed_weights(weights: Mapping[RandomWeights, Tensor]) -> Iterator[None]:
     """For a while, layers answer with these weights, without noise; gradients reach them."""
     before = {layer: layer.instead for layer in weights}
     try:
@@ -126,5 +127,5 @@ def given(weights: Mapping[RandomWeights, Tensor]) -> Iterator[None]:
             layer.instead = before[layer]
 
 
-def portion(which: Tensor) -> float:
+def compute_share(which: Tensor) -> float:
     return which.double().mean().item()

@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from .ensemble import Ensemble
 from .errors import FileError
-from .files import write
+from .files import write_file
 from .members import MemberLayer
-from .random_weights import random_layers
+from .random_weights import find_random_layers
 from .spec import Spec
-from .surgery import Subject, signature
+from .surgery import Subject, describe_structure
 
 FORMAT = "pluribus-1"
 
@@ -43,10 +43,10 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "frozen": [f"{name}.frozen" for name, layer in ensemble.named_modules() if _fixed(layer)],
         "network": ensemble.signature,
     }
-    write(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
+    write_file(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
     readable = {key: value for key, value in about.items() if key != "aliases"}
     shapes = {name: f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)}" for name, t in tensors.items()}
-    write(target.with_suffix(".json"), (json.dumps(readable | {"tensors": shapes}, indent=2) + "\n").encode())
+    write_file(target.with_suffix(".json"), (json.dumps(readable | {"tensors": shapes}, indent=2) + "\n").encode())
     return target
 
 
@@ -56,7 +56,7 @@ def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
         raise TypeError(f"load takes a path and the network, got {type(net).__name__} for the network")
     target = _named(path)
     about, tensors = _read(target)
-    _check_network(target, about["network"], signature(net))
+    _check_network(target, about["network"], describe_structure(net))
     spec = Spec.from_json(about["spec"])
     devices = {parameter.device for parameter in net.parameters()}
     with torch.random.fork_rng(devices=[d for d in devices if d.type == "cuda"]):  # the draws are overwritten: use up none
@@ -101,7 +101,7 @@ def _fix_draws(ensemble: Ensemble, draws: dict[str, Tensor]) -> None:
 
 def _make_still(ensemble: Ensemble, tensors: dict[str, Tensor]) -> None:
     """Make place for the mask of weights that were pruned to their mean."""
-    for name, layer in random_layers(ensemble).items():
+    for name, layer in find_random_layers(ensemble).items():
         if f"{name}.still" in tensors:
             layer.still = torch.zeros_like(layer.mu, dtype=torch.bool)
 

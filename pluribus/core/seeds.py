@@ -8,7 +8,7 @@ import torch
 MASK = 2**64 - 1
 
 
-def reseed(seed: int) -> None:
+def set_seed(seed: int) -> None:
     """`torch.manual_seed` without what it does for accelerators that do not run: it keeps a stack trace for each of them."""
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
@@ -17,12 +17,12 @@ def reseed(seed: int) -> None:
         torch.mps.manual_seed(seed)
 
 
-def mixed(seed: int, *place: int) -> int:
+def derive_seed(seed: int, *place: int) -> int:
     """A seed for one place (an epoch, a step, a process …) of the run with `seed`; different places, unrelated seeds.
 
     The finaliser of SplitMix64 (Steele, Lea & Flood, 2014) over the numbers in turn.
 
-    >>> mixed(0, 1, 2) == mixed(0, 1, 2), mixed(0, 1, 2) == mixed(0, 2, 1)
+    >>> derive_seed(0, 1, 2) == derive_seed(0, 1, 2), derive_seed(0, 1, 2) == derive_seed(0, 2, 1)
     (True, False)
     """
     state = 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .errors import FileError
-from .surgery import Subject, type_pattern
+from .surgery import Subject, format_type_pattern
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -78,7 +78,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Spec):
         return value.to_json()
     if isinstance(value, type):
-        return type_pattern(value)
+        return format_type_pattern(value)
     return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parametrize
 
-from . import trees
-from .branching import Calls, quiet
+from . import nested
+from .branching import CallRecorder, dry_run
 from .errors import ConversionError
 from .predictive import Task
 
@@ -48,9 +48,9 @@ class Subject:
     def order(self) -> list[str]:
         """Module names in the order in which they run on the example; without one, as they were registered."""
         if self.ran is None and self.example is not None:
-            trial = copied(self.net, {})
-            with quiet(trial), Calls(trial) as heard:
-                trees.call(trial, self.example)
+            trial = copy_with(self.net, {})
+            with dry_run(trial), CallRecorder(trial) as heard:
+                nested.call_network(trial, self.example)
             self.ran = [name for name in dict.fromkeys(heard.order) if name]
         return [name for name in self.modules if name] if self.ran is None else self.ran
 
@@ -114,7 +114,7 @@ class Subject:
 
     def _matched(self, patterns: Patterns, argument: str, candidates: dict[str, nn.Module]) -> list[str]:
         found: list[str] = []
-        for pattern in as_patterns(patterns):
+        for pattern in list_patterns(patterns):
             hits = [name for name, module in candidates.items() if matches(pattern, name, module)]
             if not hits:
                 for name, reason in self.left.items():
@@ -145,22 +145,22 @@ class Subject:
         return [n for n, m in self.modules.items() if any(p is parameter for p in m._parameters.values())]
 
     def _within_attention(self, name: str) -> bool:
-        return any(isinstance(self.modules[a], nn.MultiheadAttention) for a in ancestors(name))
+        return any(isinstance(self.modules[a], nn.MultiheadAttention) for a in list_ancestors(name))
 
     def tied_across(self, inside: Iterable[str]) -> str | None:
         """A sentence about a parameter that is used both inside and outside these modules, if there is one."""
         inside = list(inside)
         for name, module in self.modules.items():
-            if not any(beneath(name, part) for part in inside):
+            if not any(is_within(name, part) for part in inside):
                 continue
             for own, parameter in module.named_parameters(recurse=False):
                 for other in self._owners(parameter):
-                    if not any(beneath(other, part) for part in inside):
+                    if not any(is_within(other, part) for part in inside):
                         return f"{name}.{own} is tied to {other}"
         return None
 
 
-def copied(net: nn.Module, replacements: Mapping[int, Any]) -> nn.Module:
+def copy_with(net: nn.Module, replacements: Mapping[int, Any]) -> nn.Module:
     """A deep copy of `net` in which the module with id `key` is `replacements[key]`, wherever it is used."""
     memo: dict[int, Any] = dict(replacements)
     try:
@@ -200,10 +200,10 @@ def _untouched(layer: nn.TransformerEncoderLayer) -> bool:
     return all(type(getattr(layer, name, None)) is kind for name, kind in kinds.items())
 
 
-def ancestors(name: str) -> list[str]:
+def list_ancestors(name: str) -> list[str]:
     """The modules around `name`, the innermost first; the network itself is not among them.
 
-    >>> ancestors("body.0.conv")
+    >>> list_ancestors("body.0.conv")
     ['body.0', 'body']
     """
     parts = name.split(".")
@@ -223,15 +223,15 @@ def matches(pattern: Pattern, name: str, module: nn.Module) -> bool:
     if isinstance(pattern, type):
         return isinstance(module, pattern)
     if pattern.startswith("type:"):
-        return any(pattern == type_pattern(kind) for kind in type(module).__mro__)
-    return name == pattern or fnmatchcase(name, pattern) or beneath(name, pattern)
+        return any(pattern == format_type_pattern(kind) for kind in type(module).__mro__)
+    return name == pattern or fnmatchcase(name, pattern) or is_within(name, pattern)
 
 
-def type_pattern(kind: type) -> str:
+def format_type_pattern(kind: type) -> str:
     return f"type:{kind.__module__}.{kind.__qualname__}"
 
 
-def as_patterns(patterns: Patterns) -> list[Pattern]:
+def list_patterns(patterns: Patterns) -> list[Pattern]:
     found: list[Any] = list(patterns) if isinstance(patterns, (tuple, list)) else [] if patterns is None else [patterns]
     for pattern in found:
         if not isinstance(pattern, (str, type)):
@@ -239,7 +239,7 @@ def as_patterns(patterns: Patterns) -> list[Pattern]:
     return found
 
 
-def beneath(name: str, block: str) -> bool:
+def is_within(name: str, block: str) -> bool:
     return name == block or name.startswith(block + ".") or block == ""
 
 
@@ -247,6 +247,6 @@ def _listed(candidates: dict[str, nn.Module]) -> str:
     return "\n".join(f"  {name or '(the network itself)'}: {module}" for name, module in candidates.items())
 
 
-def signature(net: nn.Module) -> list[str]:
+def describe_structure(net: nn.Module) -> list[str]:
     """The network in words, module by module: what `load` compares."""
     return [f"{name or '.'}: {type(m).__name__}({m.extra_repr()})" for name, m in net.named_modules()]

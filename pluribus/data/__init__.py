@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import DataError
-from ..core.names import unknown
+from ..core.suggestions import describe_unknown
 from . import arrays, table
 from . import folder as image_folder
 from .catalog import SETS
@@ -58,7 +58,7 @@ def _by_path(name: str) -> tuple[Callable[..., Data], Mapping[str, str]]:
         raise DataError(f"cannot tell what {name} is: a file must end in {', '.join(kinds)}; images go into a folder a class")
     if os.sep in name or "/" in name or name.startswith(("~", ".")) or path.suffix:
         raise DataError(f"there is no file or folder {name}")
-    said = unknown("data set", name, SETS)
+    said = describe_unknown("data set", name, SETS)
     raise DataError(said if said.endswith("?") else f"{said}; or give the path of a folder of images, a table or an .npz file")
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from ..core import trees
+from ..core import nested
 from ..core.errors import DataError
-from ..core.seeds import mixed, reseed
+from ..core.seeds import derive_seed, set_seed
 from . import augment
 from .dataset import Part
 from .preparation import Preparation
@@ -85,14 +85,14 @@ class Stored(Batches):
         count = len(self.part)
         order = torch.arange(count)
         if self.shuffled:
-            order = torch.randperm(count, generator=torch.Generator().manual_seed(mixed(self.seed, ORDER, self.epoch)))
+            order = torch.randperm(count, generator=torch.Generator().manual_seed(derive_seed(self.seed, ORDER, self.epoch)))
         for number in range(start, len(self)):
             last = not self.shuffled and number == len(self) - 1
             rows = order[number * self.size :] if last else order[number * self.size : (number + 1) * self.size]
             own = rows[self.rank :: self.world]
             x = self.part.x[own]
             if self.augmentation != "none":
-                generator = torch.Generator().manual_seed(mixed(self.seed, AUGMENTATION, self.epoch, number))
+                generator = torch.Generator().manual_seed(derive_seed(self.seed, AUGMENTATION, self.epoch, number))
                 x = augment.augmented(x, augment.draws(self.augmentation, len(rows), generator)[self.rank :: self.world])
             yield Batch(self.preparation(x), self.preparation.scaled(self.part.y[own]), self.weight(len(rows)))
 
@@ -117,10 +117,10 @@ class Given(Batches):
         return self.count
 
     def batches(self, start: int) -> Iterator[Batch]:
-        with drawing(mixed(self.seed, ORDER, self.epoch), self.loader):  # a DataLoader draws its workers' seeds at once
+        with drawing(derive_seed(self.seed, ORDER, self.epoch), self.loader):  # a DataLoader draws its workers' seeds at once
             iterator = iter(self.loader)
         for number in range(self.count):
-            with drawing(mixed(self.seed, ORDER, self.epoch, number), self.loader):
+            with drawing(derive_seed(self.seed, ORDER, self.epoch, number), self.loader):
                 try:
                     x, y = next(iterator)
                 except StopIteration:
@@ -129,7 +129,7 @@ class Given(Batches):
                 continue
             rows = len(y)
             if self.world > 1:
-                x = trees.apply(lambda leaf: leaf[self.rank :: self.world], x)
+                x = nested.map_tensors(lambda leaf: leaf[self.rank :: self.world], x)
                 y = y[self.rank :: self.world]
             yield Batch(x, y, self.weight(rows))
 
@@ -142,7 +142,7 @@ def drawing(seed: int, loader: Any) -> Iterator[None]:
     own = [generator for place in places if isinstance(generator := getattr(place, "generator", None), Generator)]
     before = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=[]):
-        reseed(seed)
+        set_seed(seed)
         random.seed(seed)
         np.random.seed(seed % 2**32)
         for generator in own:

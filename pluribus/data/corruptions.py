@@ -29,8 +29,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..core.names import unknown
-from ..core.seeds import mixed
+from ..core.seeds import derive_seed
+from ..core.suggestions import describe_unknown
 from . import corruption_kinds as kinds
 from .corruption_filters import Draws
 
@@ -108,7 +108,7 @@ def corrupted(images: Tensor, kind: str, severity: int, seed: int = 0, *, first:
     parts = []
     for start in range(0, len(images), rows):
         part = images[start : start + rows].cpu()
-        draws = Draws([mixed(seed, name, first + start + row) for row in range(len(part))])
+        draws = Draws([derive_seed(seed, name, first + start + row) for row in range(len(part))])
         values = corrupt(part.double() / 255, draws, *constants[severity - 1])
         parts.append((255 * values.clamp(0, 1) + 0.5).byte())
     return torch.cat(parts).to(images.device) if parts else images.clone()
@@ -116,7 +116,7 @@ def corrupted(images: Tensor, kind: str, severity: int, seed: int = 0, *, first:
 
 def _check(images: Tensor, kind: str, severity: int) -> None:
     if kind not in _TABLE:
-        raise ValueError(unknown("corruption", kind, KINDS))
+        raise ValueError(describe_unknown("corruption", kind, KINDS))
     if not isinstance(severity, int) or severity not in SEVERITIES:
         raise ValueError(f"severity must be a whole number from 1, mild, to 5, strong, got {severity!r}")
     if images.dtype != torch.uint8:

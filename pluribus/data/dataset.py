@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..core.errors import DataError
 from ..core.predictive import Task
-from ..core.seeds import mixed
+from ..core.seeds import derive_seed
 from .preparation import Pixels, Preparation
 
 
@@ -94,7 +94,7 @@ class Data:
         """At most so many training rows, drawn with the seed."""
         if rows is None or rows >= len(self.train):
             return self
-        index = torch.randperm(len(self.train), generator=torch.Generator().manual_seed(mixed(seed)))[:rows]
+        index = torch.randperm(len(self.train), generator=torch.Generator().manual_seed(derive_seed(seed)))[:rows]
         return replace(self, train=self.train.rows(index.sort().values))
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DataError
-from ..core.names import unknown
+from ..core.suggestions import describe_unknown
 from .arrays import rows_of
 from .catalog import SETS
 from .known import GZIP, File, Known
@@ -72,7 +72,7 @@ def check(name: str, folder: str | os.PathLike[str]) -> list[tuple[str, str]]:
 
 def _known(name: str) -> Known:
     if name not in SETS:
-        raise DataError(unknown("data set", name, SETS))
+        raise DataError(describe_unknown("data set", name, SETS))
     return SETS[name]
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..core.errors import DataError
-from ..core.names import unknown
+from ..core.suggestions import describe_unknown
 from .columns import Columns, Frame, Series, is_number, is_numeral, numbers, texts
 from .dataset import Data, Part
 from .known import Known
@@ -156,7 +156,7 @@ def _column(frame: Frame, key: str | int) -> str:
     try:
         return names[int(key)]
     except ValueError:
-        raise DataError(unknown("column", str(key), names)) from None
+        raise DataError(describe_unknown("column", str(key), names)) from None
     except IndexError:
         raise DataError(f"there is no column {key}: there are {len(names)}, counted from 0") from None
 

@@ -20,12 +20,12 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ..core import trees
-from ..core.affine import AFFINE, Affine, parts
+from ..core import nested
+from ..core.affine import AFFINE, Affine, get_weight_and_bias
 from ..core.ensemble import Ensemble, Views
 from ..core.members import MemberLayer, Members, PerMember
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
-from ..core.surgery import Patterns, Subject, copied
+from ..core.surgery import Patterns, Subject, copy_with
 
 LARGE = 2**14
 """Numbers of a member that enter or leave a linear layer, from which on members go through it one after the other."""
@@ -71,7 +71,7 @@ class BatchEnsemble(Spec):
         replaced: dict[str, nn.Module] = {name: RankOne(layer, members, self) for name, layer in layers.items()}
         if self.batchnorm == "own":
             for name, norm in subject.layers(BATCH_NORMS).items():
-                replaced[name] = PerMember([copied(norm, {}) for _ in range(self.members)], members)
+                replaced[name] = PerMember([copy_with(norm, {}) for _ in range(self.members)], members)
         return RankOneEnsemble(subject, self, members, replaced)
 
 
@@ -82,10 +82,10 @@ class RankOneEnsemble(Ensemble):
         assert isinstance(self.spec, BatchEnsemble)
         if self.spec.batches == "tile":
             return super().deal(x, y)
-        size, count = trees.rows(x), self.state.count
+        size, count = nested.count_rows(x), self.state.count
         each = -(-size // count)
         index = (torch.arange(each * count) % size).view(count, each)
-        return Views(trees.apply(lambda leaf: trees.taken(leaf, index), x)), y[index.to(y.device)]
+        return Views(nested.map_tensors(lambda leaf: nested.gather_rows(leaf, index), x)), y[index.to(y.device)]
 
 
 class RankOne(MemberLayer):
@@ -96,7 +96,7 @@ class RankOne(MemberLayer):
     def __init__(self, layer: nn.Module, members: Members, spec: BatchEnsemble) -> None:
         super().__init__(members)
         self.affine = Affine(layer)
-        weight, bias = parts(layer)
+        weight, bias = get_weight_and_bias(layer)
         self.shared = nn.Parameter(weight.detach().clone(), weight.requires_grad)
         self.r = nn.Parameter(factors(weight, spec, self.affine.inputs))
         self.s = nn.Parameter(factors(weight, spec, self.affine.outputs))

@@ -20,11 +20,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..core.affine import parts as affine_parts
+from ..core.affine import get_weight_and_bias as affine_parts
 from ..core.branching import Branch
 from ..core.ensemble import Criterion, Ensemble, Views
 from ..core.errors import ConversionError
-from ..core.fresh import redraw
+from ..core.initialization import redraw_weights
 from ..core.members import Members
 from ..core.plain import Chain, Owned, Stack
 from ..core.spec import Keeps, Spec, require_choice, require_count
@@ -57,7 +57,7 @@ class DeepEnsemble(Spec):
         return "member 0" if self.of is None or self.of.kept() == "predictions" else self.of.kept()
 
     def convert(self, subject: Subject) -> Ensemble:
-        nets = [subject.net, *(redraw(copy.deepcopy(subject.net)) for _ in range(self.members - 1))]
+        nets = [subject.net, *(redraw_weights(copy.deepcopy(subject.net)) for _ in range(self.members - 1))]
         obstacle = "" if self.stacked is False or self.of is not None else not_stackable(subject, bool(self.stacked))
         if self.stacked and obstacle:
             raise ConversionError(f"stacked=True needs a network whose weights are all in linear layers: {obstacle}")

@@ -30,10 +30,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import optimizer as optimizers
 
-from ..core.affine import AFFINE, Affine, convolutions_first, parts
+from ..core.affine import AFFINE, Affine, get_weight_and_bias, prefer_convolutions
 from ..core.ensemble import Ensemble
 from ..core.errors import Unsupported
-from ..core.fresh import centred, scale
+from ..core.initialization import center, measure_scale
 from ..core.members import Converted, Members
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject
@@ -74,7 +74,7 @@ class Inner(Spec):
         return "other layers" if self.init == "paper" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:
-        layers = subject.select(AFFINE, self.include, self.exclude, convolutions_first)
+        layers = subject.select(AFFINE, self.include, self.exclude, prefer_convolutions)
         kind = Lean if self.lean else Averaged
         return InnerEnsemble(subject, self, Members(1), {name: kind(layer, self) for name, layer in layers.items()})
 
@@ -100,7 +100,7 @@ class Averaged(Converted):
     def __init__(self, layer: nn.Module, spec: Inner) -> None:
         super().__init__()
         self.affine = Affine(layer)
-        weight, bias = parts(layer)
+        weight, bias = get_weight_and_bias(layer)
         spread, anew = spread_of(layer, spec), spec.init == "paper"
         with torch.no_grad():
             mean, deviations = begun(weight, weight.new_empty(spec.copies, *weight.shape).normal_(), spread, anew)
@@ -139,12 +139,12 @@ class Averaged(Converted):
 
 def begun(tensor: Tensor, noise: Tensor, spread: float, anew: bool) -> tuple[Tensor, Tensor]:
     """Where copies begin, given noise `[m, …]`: their mean, and their deviations from it, which add up to nothing."""
-    return noise.mean(0) * spread if anew else tensor.detach(), centred(noise) * spread
+    return noise.mean(0) * spread if anew else tensor.detach(), center(noise) * spread
 
 
 def spread_of(layer: nn.Module, spec: Inner) -> float:
     """The standard deviation of copies: eq. 10, or as far about the weights as that is from zero."""
-    own = scale(parts(layer)[0])
+    own = measure_scale(get_weight_and_bias(layer)[0])
     if spec.init == "paper":
         own = nn.init.calculate_gain(spec.nonlinearity) / Affine(layer).fan_in ** 0.5
     return own * spec.copies**0.5
@@ -152,7 +152,7 @@ def spread_of(layer: nn.Module, spec: Inner) -> float:
 
 def bias_spread_of(layer: nn.Module) -> float:
     """Each copy has its bias, drawn as PyTorch does."""
-    return parts(layer)[0][0].numel() ** -0.5
+    return get_weight_and_bias(layer)[0][0].numel() ** -0.5
 
 
 class Lean(Averaged):
@@ -165,7 +165,7 @@ class Lean(Averaged):
     def __init__(self, layer: nn.Module, spec: Inner) -> None:
         Converted.__init__(self)
         self.affine, self.count = Affine(layer), spec.copies
-        weight, bias = parts(layer)
+        weight, bias = get_weight_and_bias(layer)
         spread, anew = spread_of(layer, spec), spec.init == "paper"
         self.seed: Tensor
         self.register_buffer("seed", torch.randint(2**62, ()))
@@ -196,10 +196,10 @@ class Lean(Averaged):
 
     def copies(self) -> tuple[Tensor, Tensor | None]:
         noise, bias_noise = self.noise(self.average, self.bias_average)
-        weights = self.average + self.spread * centred(noise)
+        weights = self.average + self.spread * center(noise)
         if self.bias_average is None or self.bias_spread is None or bias_noise is None:
             return weights, None
-        return weights, self.bias_average + self.bias_spread * centred(bias_noise)
+        return weights, self.bias_average + self.bias_spread * center(bias_noise)
 
     def plain(self, index: int) -> nn.Module:
         return self.affine.plain(self.average, self.bias_average)

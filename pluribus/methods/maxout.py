@@ -15,10 +15,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from ..core.affine import AFFINE, Affine, convolutions_first, parts
+from ..core.affine import AFFINE, Affine, get_weight_and_bias, prefer_convolutions
 from ..core.ensemble import Ensemble
 from ..core.errors import Unsupported
-from ..core.fresh import draws
+from ..core.initialization import draw_copies
 from ..core.members import Converted, Members
 from ..core.spec import Keeps, Spec, require_count
 from ..core.surgery import Patterns, Subject
@@ -39,7 +39,7 @@ class Maxout(Spec):
         require_count("copies", self.copies, 2, "one copy is the base network")
 
     def convert(self, subject: Subject) -> Ensemble:
-        layers = subject.select(AFFINE, self.include, self.exclude, convolutions_first)
+        layers = subject.select(AFFINE, self.include, self.exclude, prefer_convolutions)
         return Ensemble(subject, self, Members(1), {name: Largest(layer, self.copies) for name, layer in layers.items()})
 
 
@@ -49,10 +49,10 @@ class Largest(Converted):
     def __init__(self, layer: nn.Module, copies: int) -> None:
         super().__init__()
         self.affine = Affine(layer)
-        weight, bias = parts(layer)
+        weight, bias = get_weight_and_bias(layer)
         with torch.no_grad():
-            self.weights = nn.Parameter(draws(weight, copies))
-            self.biases = None if bias is None else nn.Parameter(draws(bias, copies))
+            self.weights = nn.Parameter(draw_copies(weight, copies))
+            self.biases = None if bias is None else nn.Parameter(draw_copies(bias, copies))
 
     def forward(self, x: Tensor) -> Tensor:
         # max, not amax: where responses tie, one copy gets the whole gradient, and the copies part.

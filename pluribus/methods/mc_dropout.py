@@ -18,11 +18,11 @@ from torch.overrides import TorchFunctionMode
 
 from ..core import noise
 from ..core.affine import AFFINE
-from ..core.branching import quiet
+from ..core.branching import dry_run
 from ..core.ensemble import Ensemble
 from ..core.members import Converted, Likeness, MemberLayer, Members
 from ..core.spec import Keeps, Spec, require_count, require_share
-from ..core.surgery import Patterns, Subject, copied
+from ..core.surgery import Patterns, Subject, copy_with
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
@@ -66,7 +66,7 @@ class MCDropout(Spec):
             note = f"the network had no dropout layer: dropout of {self.rate} was put before {', '.join(layers)}"
         ensemble = MCDropoutEnsemble(subject, self, members, replaced)
         ensemble.notes.append(note)
-        rates = {layer.rate: noise.rounded(layer.rate) for layer in ensemble.modules() if isinstance(layer, Dropping)}
+        rates = {layer.rate: noise.round_rate(layer.rate) for layer in ensemble.modules() if isinstance(layer, Dropping)}
         changed = [f"{rate:g} is {near.threshold}/{2**near.bits}" for rate, near in rates.items() if near and near.rate != rate]
         if changed:
             ensemble.notes.append(f"on a CPU masks come from random bytes, and a rate of {', '.join(changed)}")
@@ -83,7 +83,7 @@ class MCDropoutEnsemble(Ensemble):
 
     def prepare(self, x: Any) -> None:
         super().prepare(x)
-        with quiet(self), Listening() as heard:
+        with dry_run(self), Listening() as heard:
             self.alone(self.example, 0)
         if heard.names:
             names = ", ".join(sorted(heard.names))
@@ -187,13 +187,13 @@ class Dropped(Converted):
         super().__init__()
         self.likeness = Likeness(layer)
         self.dropout = Dropping(nn.Dropout(), members, rate)
-        self.layer = copied(layer, {})
+        self.layer = copy_with(layer, {})
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return self.layer(self.dropout(x), *args, **kwargs)
 
     def plain(self, index: int) -> nn.Module:
-        return Masked(self.dropout.plain(index), copied(self.layer, {}))
+        return Masked(self.dropout.plain(index), copy_with(self.layer, {}))
 
 
 class Masked(nn.Module):

@@ -22,12 +22,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..core import trees
-from ..core.affine import AFFINE, Affine, parts
-from ..core.branching import Branch, agree, quiet
+from ..core import nested
+from ..core.affine import AFFINE, Affine, get_weight_and_bias
+from ..core.branching import Branch, dry_run, is_close
 from ..core.ensemble import Ensemble, Views
 from ..core.errors import ConversionError
-from ..core.fresh import centred, draws
+from ..core.initialization import center, draw_copies
 from ..core.members import Converted, Likeness, Members
 from ..core.plain import Heads, Opened, check_ends
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_share
@@ -78,9 +78,9 @@ class MIMO(Spec):
 
 def heads(layer: nn.Module, members: Members, spec: MIMO) -> Heads:
     """M copies of the last layer. Equal ones part all the same: their targets differ."""
-    weight, bias = parts(layer)
+    weight, bias = get_weight_and_bias(layer)
     if spec.init == "fresh":
-        weights = draws(weight, spec.members)
+        weights = draw_copies(weight, spec.members)
     else:
         weights = weight.detach().expand(spec.members, *weight.shape).clone()
     biases = None if bias is None else bias.detach().expand(spec.members, *bias.shape).clone()
@@ -93,8 +93,8 @@ class MIMOEnsemble(Ensemble):
     def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
         """Views and targets `[M, B·r, …]`."""
         assert isinstance(self.spec, MIMO)
-        index = dealing(trees.rows(x), self.spec).to(y.device)
-        views = trees.apply(lambda leaf: trees.taken(leaf, index), x)
+        index = dealing(nested.count_rows(x), self.spec).to(y.device)
+        views = nested.map_tensors(lambda leaf: nested.gather_rows(leaf, index), x)
         return Views(views), y[index]
 
     def check_order(self, order: list[str]) -> None:
@@ -111,7 +111,7 @@ class MIMOEnsemble(Ensemble):
                 f"the last layer, {head}, cannot answer for all members, because something goes around it: choose "
                 "another with MIMO(last=…)"
             )
-        two = trees.few(x.of(0) if isinstance(x, Views) else x, 2)
+        two = nested.take_rows(x.of(0) if isinstance(x, Views) else x, 2)
         if not any(self.merges(two, wide) for wide in (False, True)):
             self.branch = None
             raise ConversionError(
@@ -122,10 +122,10 @@ class MIMOEnsemble(Ensemble):
     def merges(self, batch: Any, wide: bool) -> bool:
         """Whether members that all see `batch` answer as they do on a plain batch."""
         self.merge.wide = wide
-        tiled = trees.apply(lambda leaf: leaf.expand(self.state.count, *leaf.shape), batch)
+        tiled = nested.map_tensors(lambda leaf: leaf.expand(self.state.count, *leaf.shape), batch)
         try:
-            with quiet(self):
-                return agree(self.dealt(Views(tiled)), self.together(batch))
+            with dry_run(self):
+                return is_close(self.dealt(Views(tiled)), self.together(batch))
         except (RuntimeError, ValueError):
             return False
 
@@ -137,8 +137,8 @@ class MIMOEnsemble(Ensemble):
         merge, state = self.merge, self.state
         if not merge.wide:
             return super().dealt(views)
-        state.rows, state.only, state.dealt = trees.rows(views.of(0)), None, True
-        return self.opened(trees.call(self.net, trees.apply(merge.side_by_side, views.batch)), state.rows)
+        state.rows, state.only, state.dealt = nested.count_rows(views.of(0)), None, True
+        return self.opened(nested.call_network(self.net, nested.map_tensors(merge.side_by_side, views.batch)), state.rows)
 
     def fold(self) -> nn.Module:
         """An ordinary network with M heads."""
@@ -168,15 +168,15 @@ class Merge(Converted):
         self.affine = None if isinstance(layer, nn.Embedding) else Affine(layer)
         self.likeness = Likeness(layer)
         self.padding = layer.padding_idx if isinstance(layer, nn.Embedding) else None
-        weight, bias = parts(layer)
+        weight, bias = get_weight_and_bias(layer)
         if isinstance(layer, nn.Embedding) and layer.max_norm is not None:
             raise ConversionError("MIMO cannot merge an embedding with max_norm: each lookup would change its weight")
         count = spec.members
         with torch.no_grad():
-            drawn = draws(weight, count) / count**0.5
+            drawn = draw_copies(weight, count) / count**0.5
             if self.padding is not None:
                 drawn[:, self.padding] = 0  # it gets no gradient: what it starts as it stays
-            weights = drawn if spec.init == "fresh" else weight / count + centred(drawn)
+            weights = drawn if spec.init == "fresh" else weight / count + center(drawn)
             self.weights = nn.Parameter(weights, weight.requires_grad or spec.init == "fresh")
             self.offset = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
 
@@ -196,7 +196,7 @@ class Merge(Converted):
             each = [self.affine(rows[m], self.weights[m], self.offset if m == 0 else None) for m in range(count)]
             return torch.stack(each).sum(0)
         merged = self.side_by_side(rows)
-        if trees.channels_last(x):
+        if nested.is_channels_last(x):
             merged = merged.contiguous(memory_format=torch.channels_last)
         return self.affine(merged, self.weights.movedim(0, 1).flatten(1, 2), self.offset)
 

@@ -27,14 +27,14 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ..core.affine import AFFINE, Affine, parts
-from ..core.describe import parameters as count_parameters
+from ..core.affine import AFFINE, Affine, get_weight_and_bias
+from ..core.describe import count_parameters
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
-from ..core.fresh import scale
+from ..core.initialization import measure_scale
 from ..core.members import MemberLayer, Members, PerMember
 from ..core.spec import Keeps, Spec, require_choice, require_count
-from ..core.surgery import Patterns, Subject, copied
+from ..core.surgery import Patterns, Subject, copy_with
 
 NORMS = (
     nn.BatchNorm1d,
@@ -93,7 +93,7 @@ class Mixture(Spec):
         plan = Plan(self, subject, layers, norms)
         members = Members(self.members)
         replaced: dict[str, nn.Module] = {
-            name: PerMember([copied(norm, {}) for _ in range(self.members)], members) for name, norm in norms.items()
+            name: PerMember([copy_with(norm, {}) for _ in range(self.members)], members) for name, norm in norms.items()
         }
         banks = nn.ModuleList()
         for group, count in plan.banks():
@@ -110,16 +110,16 @@ class Group(dict[str, nn.Module]):
     @property
     def size(self) -> int:
         """Of one layer's weight."""
-        return parts(next(iter(self.values())))[0].numel()
+        return get_weight_and_bias(next(iter(self.values())))[0].numel()
 
     @property
     def weights(self) -> int:
         """Of all layers' weights."""
-        return sum(parts(layer)[0].numel() for layer in self.values())
+        return sum(get_weight_and_bias(layer)[0].numel() for layer in self.values())
 
     @property
     def biases(self) -> int:
-        found = [parts(layer)[1] for layer in self.values()]
+        found = [get_weight_and_bias(layer)[1] for layer in self.values()]
         return sum(bias.numel() for bias in found if bias is not None)
 
 
@@ -132,7 +132,7 @@ class Plan:
         self.budget = int(base * spec.parameters) if isinstance(spec.parameters, float) else spec.parameters
         groups: dict[tuple[type, torch.Size], Group] = {}
         for name, layer in layers.items():
-            key = type(layer), parts(layer)[0].shape
+            key = type(layer), get_weight_and_bias(layer)[0].shape
             groups.setdefault(key, Group())[name] = layer
         alike = [group for group in groups.values() if len(group) > 1]
 
@@ -209,7 +209,7 @@ class Plan:
 
     def _distinct(self, size: int) -> bool:
         """Whether a layer's templates begin at different places of a blob of this size: else they would be the same."""
-        layers = {parts(layer)[0].numel() for layer in self.groups[0].values()}
+        layers = {get_weight_and_bias(layer)[0].numel() for layer in self.groups[0].values()}
         return all(layer * steps % size for layer in layers for steps in range(1, self.spec.templates))
 
     def unused(self) -> int:
@@ -224,12 +224,12 @@ class Plan:
         """For every layer: its name, coefficients `[M, t]`, and which templates (or where in the blob) `[M, t]`."""
         spec = self.spec
         each = spec.templates if self.blob else self._mixed(count)
-        like, _ = parts(next(iter(group.values())))
+        like, _ = get_weight_and_bias(next(iter(group.values())))
         alphas = torch.stack([coefficients(len(group), each) for _ in range(spec.members)]).to(like)
         result, pointer = [], 0
         for j, (name, layer) in enumerate(group.items()):
             if self.blob:
-                size = parts(layer)[0].numel()
+                size = get_weight_and_bias(layer)[0].numel()
                 where = torch.tensor([(pointer + k * size) % count for k in range(each)]).expand(spec.members, each)
                 pointer += each * size
             elif spec.disjoint:  # member i has the templates i, i + M, i + 2M, …
@@ -237,7 +237,7 @@ class Plan:
                 where = torch.stack([o[(each * j + torch.arange(each)) % len(o)] for o in own])
             else:
                 where = ((each * j + torch.arange(each)) % count).expand(spec.members, each)
-            start = scale(parts(layer)[0]) if self.blob else 1.0
+            start = measure_scale(get_weight_and_bias(layer)[0]) if self.blob else 1.0
             result.append((name, alphas[:, j] * start, where))
         return result
 
@@ -278,8 +278,8 @@ class Bank(nn.Module):
 
     def __init__(self, count: int, group: Group) -> None:
         super().__init__()
-        start = (sum(scale(parts(layer)[0]) ** 2 for layer in group.values()) / len(group)) ** 0.5
-        like, _ = parts(next(iter(group.values())))
+        start = (sum(measure_scale(get_weight_and_bias(layer)[0]) ** 2 for layer in group.values()) / len(group)) ** 0.5
+        like, _ = get_weight_and_bias(next(iter(group.values())))
         self.templates = nn.Parameter(torch.randn(count, *like.shape, dtype=like.dtype, device=like.device) * start)
 
     def mix(self, coefficients: Tensor, where: Tensor, shape: torch.Size) -> Tensor:
@@ -293,7 +293,7 @@ class Blob(nn.Module):
 
     def __init__(self, count: int, group: Group) -> None:
         super().__init__()
-        like, _ = parts(next(iter(group.values())))
+        like, _ = get_weight_and_bias(next(iter(group.values())))
         self.numbers = nn.Parameter(torch.randn(count, dtype=like.dtype, device=like.device))
 
     def mix(self, coefficients: Tensor, starts: Sequence[int], shape: torch.Size) -> Tensor:
@@ -317,7 +317,7 @@ class Mixed(MemberLayer):
         self.where: Tensor
         self.register_buffer("where", where.contiguous().to(alpha.device), persistent=False)
         self.starts: list[int] = where[0].tolist()
-        _, bias = parts(layer)
+        _, bias = get_weight_and_bias(layer)
         self.biases = None
         if bias is not None:
             self.biases = nn.Parameter(bias.detach().expand(members.count, *bias.shape).clone(), bias.requires_grad)

@@ -12,9 +12,9 @@ from typing import ClassVar, cast
 import torch
 from torch import Tensor, nn
 
-from ..core.affine import AFFINE, parts
+from ..core.affine import AFFINE, get_weight_and_bias
 from ..core.ensemble import Ensemble
-from ..core.fresh import draws
+from ..core.initialization import draw_copies
 from ..core.members import Members
 from ..core.plain import Heads, Opened, check_ends
 from ..core.spec import Keeps, Spec, require_count
@@ -42,9 +42,9 @@ class Multihead(Spec):
 
 def heads(layer: nn.Module, members: Members) -> Heads:
     def started(old: Tensor) -> Tensor:
-        return torch.cat([old.detach().unsqueeze(0), draws(old, members.count - 1)])
+        return torch.cat([old.detach().unsqueeze(0), draw_copies(old, members.count - 1)])
 
-    weight, bias = parts(layer)
+    weight, bias = get_weight_and_bias(layer)
     return Heads(layer, members, started(weight), None if bias is None else started(bias))
 
 

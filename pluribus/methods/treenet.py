@@ -16,10 +16,10 @@ from torch import nn
 from ..core.affine import AFFINE
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
-from ..core.fresh import redraw
+from ..core.initialization import redraw_weights
 from ..core.members import Members, PerMember
 from ..core.spec import Keeps, Spec, require_count
-from ..core.surgery import Subject, ancestors, beneath
+from ..core.surgery import Subject, is_within, list_ancestors
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class TreeNet(Spec):
         branches = [copy.deepcopy(own)]
         for _ in range(self.members - 1):
             fresh = copy.deepcopy(own)
-            redraw(nn.ModuleList(fresh.values()))
+            redraw_weights(nn.ModuleList(fresh.values()))
             branches.append(fresh)
         return TreeEnsemble(subject, self, members, {name: PerMember([b[name] for b in branches], members) for name in branch})
 
@@ -63,12 +63,12 @@ class TreeNet(Spec):
 def tail(subject: Subject, split: str) -> list[str]:
     """The outermost modules with a state of their own from `split` on."""
     order = subject.order()
-    around = set(ancestors(split))
+    around = set(list_ancestors(split))
     found: list[str] = []
     for name in order[order.index(split) :]:
         stateful = any(True for _ in subject.modules[name].parameters()) or any(True for _ in subject.modules[name].buffers())
         container = isinstance(subject.modules[name], (nn.ModuleList, nn.ModuleDict))  # never runs itself
-        if name in around or container or not stateful or any(a in found for a in ancestors(name)):
+        if name in around or container or not stateful or any(a in found for a in list_ancestors(name)):
             continue
         found.append(name)
     if not found:
@@ -81,10 +81,10 @@ def halfway(subject: Subject) -> str:
     layers = [name for name in subject.order() if isinstance(subject.modules[name], AFFINE)]
     if len(layers) < 2:
         raise ConversionError("a network with fewer than two layers cannot be split: use DeepEnsemble")
-    chain = [name for name in subject.order() if all(_chained(subject.modules[a]) for a in ancestors(name))]
+    chain = [name for name in subject.order() if all(_chained(subject.modules[a]) for a in list_ancestors(name))]
 
     def before(block: str) -> int:
-        inside = [index for index, name in enumerate(layers) if beneath(name, block)]
+        inside = [index for index, name in enumerate(layers) if is_within(name, block)]
         return min(inside) if inside else 0
 
     blocks = [name for name in chain if before(name) > 0]
@@ -104,7 +104,7 @@ class TreeEnsemble(Ensemble):
         first = next(index for index, name in enumerate(order) if isinstance(modules[name], PerMember))
         inside = [name for name, module in modules.items() if isinstance(module, PerMember)]
         for name in order[first:]:
-            shared = not any(beneath(name, part) for part in inside)
+            shared = not any(is_within(name, part) for part in inside)
             if shared and any(True for _ in modules[name].parameters(recurse=False)):
                 self.remark(
                     f"{name} runs after the split, but was registered before it, so all members share it: pass example="

@@ -21,7 +21,7 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ..core.affine import AFFINE, parts
+from ..core.affine import AFFINE, get_weight_and_bias
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
 from ..core.members import Members
@@ -90,7 +90,7 @@ class ZeroMean(RandomWeights):
     def __init__(self, layer: nn.Module, members: Members, noise: str, sample: str) -> None:
         super().__init__(layer, members)
         self.noise, self.sample = noise, sample
-        weight, bias = parts(layer)
+        weight, bias = get_weight_and_bias(layer)
         self.mean = None
         self.sigma: nn.Parameter = nn.Parameter(torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5)
         self.offset = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)

@@ -25,12 +25,12 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ..core import divergence
-from ..core.affine import AFFINE, parts
+from ..core import kl_divergence
+from ..core.affine import AFFINE, get_weight_and_bias
 from ..core.ensemble import Criterion, Ensemble
-from ..core.fresh import scale
+from ..core.initialization import measure_scale
 from ..core.members import Members
-from ..core.modes import evaluating
+from ..core.modes import evaluation_mode
 from ..core.random_weights import RandomWeights
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
 from ..core.surgery import Patterns, Subject
@@ -160,7 +160,7 @@ class VariationalEnsemble(Ensemble):
         self.samples, self.answer = samples, "average"
         try:
             data = 0.0
-            with evaluating(self):
+            with evaluation_mode(self):
                 for x, y in batches:
                     data -= sum(criterion(output, y).item() for output in self(x)) / samples * len(y)
             return ELBO(data, self.penalty().item())
@@ -181,7 +181,7 @@ class Noisy(RandomWeights):
         super().__init__(layer, members)
         self.spec = spec
         self.answer: str = spec.answer
-        weight, bias = parts(layer)
+        weight, bias = get_weight_and_bias(layer)
         kind = spec.parameterization
         self.mean = None if kind == "zero-mean" else nn.Parameter(weight.detach().clone(), weight.requires_grad)
         self.offset = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
@@ -190,7 +190,7 @@ class Noisy(RandomWeights):
         if kind == "zero-mean":
             self.sigma = nn.Parameter(torch.empty_like(weight).uniform_(-1, 1) / self.affine.fan_in**0.5)
         elif kind == "additive":  # the same noise to begin with as one α for the layer
-            self.sigma = nn.Parameter(torch.ones_like(weight) * scale(weight) * math.exp(spec.log_alpha / 2))
+            self.sigma = nn.Parameter(torch.ones_like(weight) * measure_scale(weight) * math.exp(spec.log_alpha / 2))
         else:
             shape = {"layer": (), "neuron": (self.affine.outputs,), "weight": weight.shape}[kind]
             self.log_alpha = nn.Parameter(weight.new_full(shape, spec.log_alpha))
@@ -230,7 +230,7 @@ class Noisy(RandomWeights):
     def alphas(self) -> Tensor:
         """log α in the shape of the weight, or one for all."""
         if self.log_alpha is None:
-            return divergence.log(self.variance()) - divergence.log(self.mu.square())
+            return kl_divergence.safe_log(self.variance()) - kl_divergence.safe_log(self.mu.square())
         if self.spec.parameterization != "neuron":
             return self.log_alpha
         ones = torch.ones_like(self.mu)
@@ -242,13 +242,13 @@ class Noisy(RandomWeights):
         if prior == "ard" or (prior == "log-uniform" and self.spec.kl == "approximation"):
             if self.mean is None:  # α is infinite: the divergence is zero whatever σ is
                 return 0 * self.variance().sum()
-            each = (divergence.ard if prior == "ard" else divergence.log_uniform)(self.alphas())
+            each = (kl_divergence.kl_ard if prior == "ard" else kl_divergence.kl_log_uniform)(self.alphas())
             return each.sum() * (self.mean.numel() / each.numel())
-        mean, log_variance = self.mu, divergence.log(self.variance())
+        mean, log_variance = self.mu, kl_divergence.safe_log(self.variance())
         noise = torch.randn_like(mean)
         if prior == "student-t":
-            return divergence.student_t(mean, log_variance, self.spec.nu, noise).sum()
-        return divergence.log_uniform_sampled(mean, log_variance, noise).sum()
+            return kl_divergence.estimate_kl_student_t(mean, log_variance, self.spec.nu, noise).sum()
+        return kl_divergence.estimate_kl_log_uniform(mean, log_variance, noise).sum()
 
     def drawn(self, noise: Tensor) -> Tensor:
         """Weights from noise in their shape: with their means, unless the answer does without them."""

@@ -12,7 +12,7 @@ from typing import Any
 from torch import nn
 
 from ..core.errors import PluribusError
-from ..core.names import unknown
+from ..core.suggestions import describe_unknown
 from .densenet import densenet
 from .resnet import resnet, resnet50
 from .small import lenet5, mlp, small_cnn
@@ -81,7 +81,7 @@ def build(name: str, shape: tuple[int, ...], outputs: int, **options: Any) -> nn
     else:
         known = MODELS.get(name) or MODELS.get(name.replace("_", "-"))
         if known is None:
-            said = unknown("model", name, MODELS)
+            said = describe_unknown("model", name, MODELS)
             raise ModelError(said if said.endswith("?") else f"{said}; or one of your own, package.module:factory")
         factory = known.factory
     if known and known.images and len(shape) != 3:

@@ -9,7 +9,7 @@ import pkgutil
 from functools import cache
 
 from ..core.errors import PluribusError
-from ..core.names import unknown
+from ..core.suggestions import describe_unknown
 from .recipe import SCALES, Found, Json, Place, Recipe, Scale
 from .verdicts import OUTCOMES, Verdict
 
@@ -51,5 +51,5 @@ def chosen(names: list[str]) -> list[Recipe]:
         elif not artefact and paper in PAPERS:
             raise RecipeError(f"{name} is a paper: {name}/ALL runs all of it, `pluribus reproduce --list` shows its parts")
         else:
-            raise RecipeError(f"{unknown('recipe', name, every)} `pluribus reproduce --list` shows all")
+            raise RecipeError(f"{describe_unknown('recipe', name, every)} `pluribus reproduce --list` shows all")
     return list(wanted.values())

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from ..core.files import write
+from ..core.files import write_file
 from . import results
 from .recipe import Json
 from .verdicts import OUTCOMES
@@ -15,7 +15,7 @@ MARKS = {"reproduced": "✓", "direction reproduced": "↗", "not reproduced": "
 
 
 def write_page(out: Path, paper: str) -> None:
-    write(out / paper / "README.md", page(paper, results.of_paper(out, paper)))
+    write_file(out / paper / "README.md", page(paper, results.of_paper(out, paper)))
 
 
 def page(paper: str, found: dict[str, Json]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..core.files import write
+from ..core.files import write_file
 from .verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Place:
 
     def tell(self, text: str) -> None:
         """How far it is, for whoever waits."""
-        write(self.folder / "state.txt", text + "\n")
+        write_file(self.folder / "state.txt", text + "\n")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from ..core.errors import FileError
-from ..core.files import json_text, write
+from ..core.files import format_json, write_file
 from .recipe import SCALES, Json, Recipe
 
 
@@ -46,13 +46,13 @@ def save(out: Path, recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
 
     result = made(recipe, scale, cells)
     file = path(out, recipe, scale)
-    write(file, json_text(result) + "\n")
+    write_file(file, format_json(result) + "\n")
     if result["complete"]:
         if recipe.draw is not None:
             from ..reports.drawing import svg
 
             draw = recipe.draw
-            write(file.with_suffix(".svg"), svg(lambda figure: draw(figure, result)))
+            write_file(file.with_suffix(".svg"), svg(lambda figure: draw(figure, result)))
         write_page(out, recipe.of)
     return result
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from ..core.errors import FileError, PluribusError
-from ..core.files import json_text, write
+from ..core.files import format_json, write_file
 from ..data import folder_of
 from ..data.catalog import SETS
 from ..runs.folder import machine
@@ -65,7 +65,7 @@ class Job:
         for name, options in self.cells.items():
             here = _read(self.folder / name / "found.json")
             for cell in (here, recorded.get(name)):
-                if cell and cell["options"] == json.loads(json_text(options)):
+                if cell and cell["options"] == json.loads(format_json(options)):
                     finished[name] = cell
                     break
         return finished
@@ -119,11 +119,11 @@ def one(recipe: str, options: Json, folder: str, shared: str, data: str | None, 
         with ALONE, torch.random.fork_rng(devices=[]):
             found = recipes()[recipe].measure(dict(options), place)
         cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": machine(), "found": found}
-        write(place.folder / "found.json", json_text(cell) + "\n")
+        write_file(place.folder / "found.json", format_json(cell) + "\n")
     except (KeyboardInterrupt, Interrupted):  # by a person: the next cell must not begin
         raise
     except Exception as error:
-        write(place.folder / "failed.txt", f"{type(error).__name__}: {error}\n")
+        write_file(place.folder / "failed.txt", f"{type(error).__name__}: {error}\n")
     finally:
         (place.folder / "state.txt").unlink(missing_ok=True)
         torch.set_num_threads(before)  # it may be the caller's own process

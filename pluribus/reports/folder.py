@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FileError
-from ..core.files import json_text, write
+from ..core.files import format_json, write_file
 from .page import page
 from .picture import picture
 from .tables import csv_text, markdown
@@ -20,12 +20,12 @@ def write_all(results: dict[str, Any], folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make the folder {folder}: {error.strerror}") from error
-    write(folder / "results.json", json_text(results) + "\n")
-    write(folder / "results.csv", csv_text(results))
-    write(folder / "results.md", markdown(results))
+    write_file(folder / "results.json", format_json(results) + "\n")
+    write_file(folder / "results.csv", csv_text(results))
+    write_file(folder / "results.md", markdown(results))
     with tempfile.TemporaryDirectory() as place:
         drawn = Path(place) / "picture.svg"
         picture(results, drawn)
-        write(folder / "picture.svg", drawn.read_bytes())
-    write(folder / "report.html", page(results))
+        write_file(folder / "picture.svg", drawn.read_bytes())
+    write_file(folder / "report.html", page(results))
     return folder / "report.html"

@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from ..core.files import pruned
+from ..core.files import replace_non_finite
 from .columns import COSTS, SHARE, Column, columns, is_regression, marks
 from .figures import Figure, figures
 from .palette import PATHS, style, themes
@@ -26,7 +26,7 @@ def page(results: dict[str, Any]) -> str:
     except ImportError as error:
         raise ImportError("the report needs jinja2 and plotly: pip install jinja2 plotly") from error
 
-    results = pruned(results)
+    results = replace_non_finite(results)
     shown, drawn = columns(results), figures(results)
     rows = _rows(results, shown)
     by_name = {row["name"]: row for row in rows}
@@ -79,7 +79,7 @@ def _script(drawn: list[Figure]) -> str:
         for figure in drawn
         for place, panel in enumerate(figure.panels)
     }
-    text = json.dumps(pruned({"themes": themes(), "panels": panels}), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(replace_non_finite({"themes": themes(), "panels": panels}), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from ..core.ensemble import Ensemble
-from ..core.modes import evaluating
+from ..core.modes import evaluation_mode
 from ..core.pace import laid_out
 from ..core.predictive import Predictive
-from ..core.seeds import mixed, reseed
+from ..core.seeds import derive_seed, set_seed
 from ..data import Data
 from ..data.batches import Stored
 from ..data.dataset import Part
@@ -35,12 +35,12 @@ class Case:
         """Predictions and targets; a regression's in the units of its targets."""
         ensemble, preparation = self.ensemble, self.data.preparation
         like = next(ensemble.parameters())
-        with evaluating(ensemble), torch.random.fork_rng(devices=[]):
+        with evaluation_mode(ensemble), torch.random.fork_rng(devices=[]):
             part = part or self.part
             if len(part):  # how many rows to take at once is known only then
                 ensemble.ready(next(iter(Stored(part, 2, preparation))).x.to(like.device, like.dtype))
             for number, (x, y, _) in enumerate(Stored(part, min(ROWS, ensemble.at_once), preparation)):
-                reseed(mixed(self.seed, JUDGE, number))
+                set_seed(derive_seed(self.seed, JUDGE, number))
                 outputs = ensemble(laid_out(ensemble, x.to(like.device, like.dtype)))
                 y = y.to(like.device)
                 if ensemble.task == "regression":
@@ -65,7 +65,7 @@ class Case:
 
     @property
     def members(self) -> int:
-        with evaluating(self.ensemble):
+        with evaluation_mode(self.ensemble):
             return self.ensemble.members
 
     @property

@@ -18,7 +18,7 @@ import torch
 
 from ..analysis.cost import form, training_flops
 from ..core.convert import ensemble as convert
-from ..core.names import unknown
+from ..core.suggestions import describe_unknown
 from ..data import Data
 from ..models.registry import MODELS, imported
 from .choice import written
@@ -38,7 +38,7 @@ NARROWEST, WIDEST, STEPS = 1 / 16, 4.0, 12
 
 def check(budget: str) -> Budget:
     if budget not in get_args(Budget):
-        raise ConfigError(unknown("budget", budget, get_args(Budget)))
+        raise ConfigError(describe_unknown("budget", budget, get_args(Budget)))
     return budget  # type: ignore[return-value]
 
 

@@ -16,7 +16,7 @@ import torch
 import yaml
 
 from ..core.errors import FileError
-from ..core.files import json_text, write
+from ..core.files import format_json, write_file
 from ..core.spec import Spec
 from . import budget as budgets
 from .config import Config, ConfigError, chosen, configured, read, spec
@@ -88,7 +88,7 @@ class Comparison:
                 notes.append(f"Left out: {error}.")
         grid = Grid.planned(path, dict(options), choices, seeds, judging, lambda config: own[str(config.method)])
         about = {"budget": kind, "judging": judging.model_dump(mode="json"), "command": command, "notes": notes}
-        write(path / "compare.yaml", yaml.safe_dump(about, sort_keys=False, allow_unicode=True))
+        write_file(path / "compare.yaml", yaml.safe_dump(about, sort_keys=False, allow_unicode=True))
         return Comparison(grid, about)
 
     @staticmethod
@@ -140,7 +140,7 @@ class Comparison:
             made, config, about, preparation = trained(Run(self.path / cells[0].name))
             data, part, _ = rows_to_compare(config, about, preparation)
             known[method] = measured(made, self.base_config(config), data, part)
-            write(place, json_text(known))
+            write_file(place, format_json(known))
         return known
 
     def base_config(self, config: Config) -> Config:

@@ -11,9 +11,9 @@ import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from ..core.errors import FileError, PluribusError
-from ..core.files import write
-from ..core.names import unknown
+from ..core.files import write_file
 from ..core.spec import Spec
+from ..core.suggestions import describe_unknown
 from ..data.catalog import SETS
 from ..training.settings import Settings, Share
 from .choice import parse, written
@@ -84,7 +84,7 @@ def spec(choice: Mapping[str, Any]) -> Spec:
     name = choice["name"]
     kind = Spec.registry.get(name) or Spec.registry.get(name.replace("_", "-"))
     if kind is None:
-        raise ConfigError(unknown("method", name, Spec.registry))
+        raise ConfigError(describe_unknown("method", name, Spec.registry))
     known = [field.name for field in dataclasses.fields(kind)]
     options = {key: tuple(value) if isinstance(value, list) else value for key, value in choice.items() if key != "name"}
     for option in options:
@@ -126,7 +126,7 @@ def explained(error: ValidationError, source: str = "") -> str:
     key = str(first["loc"][0]) if first["loc"] else ""
     where = f"{source}: " if source else ""
     if first["type"] == "extra_forbidden":
-        return where + unknown("setting", key, Config.model_fields)
+        return where + describe_unknown("setting", key, Config.model_fields)
     got = first.get("input")
     if first["type"] == "value_error":  # our own
         message = first["msg"].removeprefix("Value error, ")
@@ -141,7 +141,7 @@ def _what(error: Any, got: Any) -> str:
     kind = error["type"]
     if kind == "literal_error":
         choices = limits["expected"].replace("'", "")
-        near = unknown("", str(got), re.split(", | or ", choices)).partition("did you mean ")[2]
+        near = describe_unknown("", str(got), re.split(", | or ", choices)).partition("did you mean ")[2]
         return f"{choices} (did you mean {near.rstrip('?')}?)" if near else choices
     words = {"greater_than_equal": "at least {ge:g}", "greater_than": "more than {gt:g}", "less_than": "less than {lt:g}"}
     words |= {"less_than_equal": "at most {le:g}", "finite_number": "a finite number", "dict_type": CHOICE}
@@ -179,4 +179,4 @@ def save(config: Config, path: Path) -> None:
     content = config.model_dump(mode="json")
     order = ["data", "data_dir", "model", "method", "augment", "validation", "rows"]
     arranged = {key: content[key] for key in [*order, *(key for key in content if key not in order)]}
-    write(path, yaml.safe_dump(arranged, sort_keys=False, allow_unicode=True))
+    write_file(path, yaml.safe_dump(arranged, sort_keys=False, allow_unicode=True))

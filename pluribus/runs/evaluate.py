@@ -12,7 +12,7 @@ import torch
 from ..analysis.cost import cost
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError, FileError
-from ..core.files import write
+from ..core.files import write_file
 from ..data import Data
 from ..data.dataset import Part
 from ..data.preparation import Preparation
@@ -110,5 +110,5 @@ def judge(path: Path, judging: Judging) -> None:
     data, part, aside = rows_to_compare(config, about, preparation)
     told, kept = judgement(Case(made, data, part, config.seed), aside, judging, config.data_dir)
     table = {name: column.float().contiguous() for name, column in kept.table().items() if name in KEPT}
-    write(run.path / "rows.safetensors", safetensors.torch.save(table))
+    write_file(run.path / "rows.safetensors", safetensors.torch.save(table))
     run.write_json("judgement.json", told)  # last: where it is, the run is judged

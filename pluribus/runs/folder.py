@@ -28,7 +28,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from ..core.errors import FileError
-from ..core.files import json_text, write
+from ..core.files import format_json, write_file
 
 FEW_STEPS = 300
 """Fewer may well be too few, and it is said."""
@@ -80,7 +80,7 @@ class Run:
             lock.release()
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
-        write(self.path / name, json_text(content) + "\n")
+        write_file(self.path / name, format_json(content) + "\n")
 
     def read_json(self, name: str) -> dict[str, Any]:
         path = self.path / name
@@ -102,7 +102,7 @@ class Run:
         table = csv.DictWriter(text, names)
         table.writeheader()
         table.writerows(rows)
-        write(self.path / "metrics.csv", text.getvalue())
+        write_file(self.path / "metrics.csv", text.getvalue())
 
 
 def opened(path: str | os.PathLike[str]) -> Run:

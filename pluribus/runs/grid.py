@@ -21,9 +21,9 @@ from typing import Any
 import torch
 import yaml
 
+from ..core.allocator import keep_freed_memory
 from ..core.errors import FileError, PluribusError
-from ..core.files import write
-from ..core.memory import keep_freed
+from ..core.files import write_file
 from .choice import written
 from .config import Config, ConfigError, chosen, configured, located, read
 from .folder import Run
@@ -91,7 +91,7 @@ class Grid:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make the folder {path}: {error.strerror}; name another with --out") from error
-        write(path / "grid.yaml", yaml.safe_dump({cell.name: cell.options for cell in cells}, sort_keys=False))
+        write_file(path / "grid.yaml", yaml.safe_dump({cell.name: cell.options for cell in cells}, sort_keys=False))
         return grid
 
     @staticmethod
@@ -174,7 +174,7 @@ class Grid:
         for cell, each in zip(self.cells, states, strict=True):
             scores = [each["scores"].get(name, "") for name in names]
             table.writerow([cell.name, each["method"], each["seed"], each["state"], *scores, each.get("seconds", "")])
-        write(self.path / "grid.csv", text.getvalue())
+        write_file(self.path / "grid.csv", text.getvalue())
 
 
 class WorkerDied(Exception):
@@ -220,7 +220,7 @@ def one(options: dict[str, Any], path: str, judging: dict[str, Any] | None = Non
         raise
     except Exception as error:  # whatever it is, the other runs go on
         folder.mkdir(parents=True, exist_ok=True)
-        write(folder / "failed.txt", f"{type(error).__name__}: {error}\n")
+        write_file(folder / "failed.txt", f"{type(error).__name__}: {error}\n")
     finally:
         torch.set_num_threads(before)  # it may be the caller's own process
     return path
@@ -258,7 +258,7 @@ def owned(owner: int | None, call: Callable[..., Any], *arguments: Any, threads:
     """A worker on this machine ends with the process that owns it, however that ended; what was saved is taken up again."""
     if owner not in (None, os.getpid()):
         threading.Thread(target=ends_with, args=(owner,), daemon=True).start()
-        keep_freed()
+        keep_freed_memory()
     return call(*arguments, threads=threads)
 
 

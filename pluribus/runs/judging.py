@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from torch import Tensor
 
 from ..analysis.record import Classified, Regressed, record
-from ..core.names import unknown
 from ..core.predictive import Predictive
+from ..core.suggestions import describe_unknown
 from ..data import Data
 from ..data.catalog import SETS
 from ..data.corruptions import EXTRA, SEVERITIES, SMALLEST, STANDARD
@@ -41,7 +41,7 @@ class Judging(BaseModel):
     def _a_choice(cls, value: Any) -> Any:
         choice = parse(value) if isinstance(value, str) else value
         if choice is not None and choice.get("name") not in KINDS:
-            raise ValueError(unknown("attack", str(choice.get("name")), KINDS))
+            raise ValueError(describe_unknown("attack", str(choice.get("name")), KINDS))
         return choice
 
     def rows(self, own: int, aside: int) -> int:

@@ -10,7 +10,7 @@ from torch import nn
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError, FileError
 from ..core.saving import load as load_ensemble
-from ..core.seeds import mixed, reseed
+from ..core.seeds import derive_seed, set_seed
 from ..data import Columns, Data, load
 from ..data.catalog import SETS
 from ..data.dataset import Part
@@ -28,13 +28,13 @@ def network(config: Config, shape: tuple[int, ...], outputs: int) -> nn.Module:
     """The base network, with weights drawn from the seed: what is drawn next is a function of it, too."""
     assert config.model is not None
     options = {key: tuple(v) if isinstance(v, list) else v for key, v in config.model.items() if key != "name"}
-    reseed(mixed(config.seed, WEIGHTS))
+    set_seed(derive_seed(config.seed, WEIGHTS))
     return build(config.model["name"], shape, outputs, **options)
 
 
 def divided(config: Config, data: Data) -> tuple[Part, Part]:
     """The rows to train by, and those set aside to judge by while training."""
-    return data.split(config.validation, mixed(config.seed, SPLIT))
+    return data.split(config.validation, derive_seed(config.seed, SPLIT))
 
 
 def trained(run: Run) -> tuple[Ensemble, Config, dict[str, Any], Preparation]:

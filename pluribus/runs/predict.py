@@ -13,7 +13,7 @@ from torch import Tensor
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError
 from ..core.predictive import Predictive
-from ..core.seeds import mixed, reseed
+from ..core.seeds import derive_seed, set_seed
 from ..data import Columns, Pixels, Preparation
 from ..data.folder import decode
 from ..data.table import SUFFIXES, read_table
@@ -29,7 +29,7 @@ def predict(path: Path, files: Sequence[Path], samples: int | None = None) -> It
         draw(made, samples)
     for number, file in enumerate(files):
         rows = read(file, preparation, tuple(about["shape"]), config.data.get("header"))
-        reseed(mixed(config.seed, JUDGE, number))
+        set_seed(derive_seed(config.seed, JUDGE, number))
         like = next(made.parameters())
         p = made.predict(preparation(rows).to(like.device, like.dtype))
         for row, answer in enumerate(answers(made, p, about["classes"], preparation)):

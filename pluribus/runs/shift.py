@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..analysis.record import Classified, record
-from ..core.seeds import mixed
+from ..core.seeds import derive_seed
 from ..data import Columns, Data, load
 from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupted
 from ..data.dataset import Part
@@ -91,7 +91,7 @@ def strangers(case: Case, own: Classified, name: str, folder: str | None) -> dic
 def stranger_rows(case: Case, name: str, folder: str | None) -> tuple[Tensor, str]:
     """The rows of a set by name, in the shape of one's own, and what was done to them."""
     data, x = case.data, case.part.x
-    generator = torch.Generator().manual_seed(mixed(0, zlib.crc32(name.encode())))
+    generator = torch.Generator().manual_seed(derive_seed(0, zlib.crc32(name.encode())))
     if name == "noise":
         return torch.randint(256, tuple(x.shape), generator=generator).byte(), "drawn"
     if name == "shuffled":

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from ..core.ensemble import Criterion, Ensemble
 from ..core.errors import FileError, Unsupported
-from ..core.modes import learning
+from ..core.modes import training_mode
 from ..core.spec import Spec
 from ..data.batches import Batches, Given, Stored
 from ..data.dataset import Part
@@ -91,7 +91,7 @@ def fit(
     prepare(lesson, batches)
     if settings.compile:
         ensemble.compile()
-    with quiet(), learning(ensemble), interrupts.listening() if folder is not None else contextlib.nullcontext():
+    with quiet(), training_mode(ensemble), interrupts.listening() if folder is not None else contextlib.nullcontext():
         trainer = trained_by(settings, hooks, list(loggers))
         try:
             trainer.fit(lesson, batches, judged, ckpt_path=checkpoint)

@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch import Tensor
 
-from ..core import trees
+from ..core import nested
 from ..core.ensemble import Criterion, Ensemble
 from ..core.errors import FileError, PluribusError
 from ..core.pace import laid_out
 from ..core.predictive import Predictive
-from ..core.seeds import mixed, reseed
+from ..core.seeds import derive_seed, set_seed
 from ..data.batches import Batch, Batches
 from ..data.preparation import Preparation
 from ..metrics.streaming import Tally
@@ -84,7 +84,7 @@ class Lesson(L.LightningModule):
     def cast(self, x: Any) -> Any:
         """Numbers in the precision of the weights; NumPy's are double by default."""
         dtype = next((p.dtype for p in self.ensemble.parameters() if p.is_floating_point()), torch.float)
-        return trees.apply(lambda leaf: leaf.to(dtype) if leaf.is_floating_point() else leaf, x)
+        return nested.map_tensors(lambda leaf: leaf.to(dtype) if leaf.is_floating_point() else leaf, x)
 
     def on_train_epoch_start(self) -> None:
         self.train_batches.epoch = self.current_epoch
@@ -92,7 +92,7 @@ class Lesson(L.LightningModule):
     def training_step(self, batch: Batch, batch_idx: int) -> STEP_OUTPUT:
         x, y, weight = batch
         step, epoch = self.global_step, len(self.train_batches)
-        reseed(mixed(self.settings.seed, STEP, step, self.global_rank))
+        set_seed(derive_seed(self.settings.seed, STEP, step, self.global_rank))
         views, targets = self.ensemble.deal(laid_out(self.ensemble, self.cast(x)), y)
         temper = optimisers.penalty_at(step, epoch, self.settings)
         loss = self.ensemble.objective(self.ensemble(views), targets, self.own_criterion, self.rows, temper)
@@ -127,7 +127,7 @@ class Lesson(L.LightningModule):
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         assert self.tally is not None
-        reseed(mixed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
+        set_seed(derive_seed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
         x, y, _ = batch
         outputs = self.ensemble(laid_out(self.ensemble, self.cast(x)))
         if self.ensemble.task == "regression":

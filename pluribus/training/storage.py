@@ -14,7 +14,7 @@ from lightning.fabric.plugins.io import CheckpointIO
 from torch import Tensor
 
 from ..core.errors import FileError
-from ..core.files import write
+from ..core.files import write_file
 from ..core.saving import read_tensors
 
 FORMAT = "pluribus-checkpoint-1"
@@ -42,7 +42,7 @@ class Storage(CheckpointIO):
     """Lightning's checkpoints in this form."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
-        write(Path(path), dump(checkpoint))
+        write_file(Path(path), dump(checkpoint))
 
     def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
         return read(Path(path))

@@ -227,7 +227,7 @@ def test_it_leaves_no_trace():
 def test_every_draw_has_a_seed_of_its_own(monkeypatch):
     """No verdict sees the noise that made a gradient, or that of another verdict; no part of the rows that of another."""
     seeds = []
-    monkeypatch.setattr(attacks, "reseed", seeds.append)
+    monkeypatch.setattr(attacks, "set_seed", seeds.append)
     ensemble = pluribus.ensemble(NestedMLP(), MCDropout(samples=4))
     spec = Attack(0.1, 0.1, iterations=3, restarts=2)
     attack(ensemble, pixels(4, 3, 2, 2), torch.tensor([0, 1, 2, 0]), spec, low=0, high=1, batch_size=2)

@@ -9,8 +9,8 @@ from torch.func import functional_call, hessian
 import pluribus
 from pluribus import DeepEnsemble, Variance, VariationalDropout
 from pluribus.analysis.curvature import Pass, kappa
-from pluribus.core.modes import evaluating
-from pluribus.core.random_weights import given, random_layers
+from pluribus.core.modes import evaluation_mode
+from pluribus.core.random_weights import find_random_layers, use_fixed_weights
 from tests.networks import Transformer, tokens
 
 B, C = 9, 3
@@ -99,7 +99,7 @@ def data(shape=(4,), classes=C) -> tuple[torch.Tensor, torch.Tensor]:
 def made(make, spec) -> tuple[nn.Module, pluribus.Ensemble]:
     net = make().double().eval()
     ensemble = pluribus.ensemble(net, spec)
-    for layer in random_layers(ensemble).values():
+    for layer in find_random_layers(ensemble).values():
         for noise in (layer.sigma, getattr(layer, "log_alpha", None)):
             if noise is not None:
                 nn.init.uniform_(noise, -1, 1)  # every factor σ² its own
@@ -150,7 +150,7 @@ def test_the_closed_form_and_both_kinds_of_products_agree(kind):
     _, ensemble = made(make, VariationalDropout(include=name))
     layer = ensemble.net.get_submodule(name)
     each = Pass(ensemble, layer, *data(), torch.Generator().manual_seed(0))
-    with evaluating(ensemble), given({layer: layer.mu.detach()}):
+    with evaluation_mode(ensemble), use_fixed_weights({layer: layer.mu.detach()}):
         (a,), (response,), logits = each.cut()
         closed = each.by_classes(response, logits)
         assert closed is not None
@@ -340,7 +340,9 @@ def test_given_weights_answer_for_every_member():
         ensemble = pluribus.ensemble(net, spec).eval()
         x, _ = data()
         ensemble(x)
-        with given({layer: net.get_submodule(name).weight.detach() for name, layer in random_layers(ensemble.net).items()}):
+        with use_fixed_weights(
+            {layer: net.get_submodule(name).weight.detach() for name, layer in find_random_layers(ensemble.net).items()}
+        ):
             torch.testing.assert_close(ensemble(x), net(x).expand(3, B, C))
 
 

@@ -24,14 +24,14 @@ LAYERS = {
 
 def made(spec=SPECS["variance gaussian"], kind="linear") -> pluribus.Ensemble:
     ensemble = pluribus.ensemble(nn.Sequential(LAYERS[kind][0](), nn.Flatten(), nn.Tanh()).double(), spec).eval()
-    for layer in random_weights.random_layers(ensemble).values():
+    for layer in random_weights.find_random_layers(ensemble).values():
         if getattr(layer, "log_alpha", None) is not None:
             nn.init.uniform_(layer.log_alpha, -2, 1)
     return ensemble
 
 
 def half(ensemble) -> dict[str, torch.Tensor]:
-    return {name: torch.rand_like(layer.mu) for name, layer in random_weights.random_layers(ensemble.net).items()}
+    return {name: torch.rand_like(layer.mu) for name, layer in random_weights.find_random_layers(ensemble.net).items()}
 
 
 @pytest.mark.parametrize("kind", LAYERS)

@@ -3,29 +3,29 @@
 import pytest
 import torch
 
-from pluribus.core.noise import Rounded, arranged, cut, mask, rounded
+from pluribus.core.noise import RoundedRate, arrange_like, compare_lanes, draw_mask, round_rate
 
 
 @pytest.mark.parametrize("threshold", range(257))
 def test_eight_lanes_of_a_word_are_compared_as_eight_bytes_would_be(threshold):
     values = torch.arange(256, dtype=torch.uint8)[torch.randperm(256)]
-    kept = cut(values.view(torch.long), Rounded(8, threshold))
+    kept = compare_lanes(values.view(torch.long), RoundedRate(8, threshold))
     assert torch.equal(kept, (values.long() >= threshold).to(torch.uint8))
 
 
 @pytest.mark.parametrize("threshold", [0, 1, 655, 32767, 32768, 32769, 65535, 65536])
 def test_four_lanes_of_a_word_are_compared_as_four_numbers_of_sixteen_bits_would_be(threshold):
     values = torch.arange(-(2**15), 2**15).to(torch.int16)[torch.randperm(2**16)]
-    kept = cut(values.view(torch.long), Rounded(16, threshold))
+    kept = compare_lanes(values.view(torch.long), RoundedRate(16, threshold))
     assert torch.equal(kept.long(), (values.long() % 2**16 >= threshold).long())
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.01, 0.1, 0.3, 0.5, 0.9, 0.999, 1.0])
 def test_masks_drop_their_rate_and_neighbours_know_nothing_of_one_another(rate):
-    near = rounded(rate)
+    near = round_rate(rate)
     assert abs(near.rate - rate) <= 0.02 * min(rate, 1 - rate)
     count = 1_000_003  # not a whole number of words
-    kept = mask(count, near).double()
+    kept = draw_mask(count, near).double()
     assert kept.shape == (count,)
     spread = (near.rate * (1 - near.rate) / count) ** 0.5
     assert 1 - kept.mean().item() == pytest.approx(near.rate, abs=5 * spread)
@@ -35,19 +35,19 @@ def test_masks_drop_their_rate_and_neighbours_know_nothing_of_one_another(rate):
 
 
 def test_a_rate_that_sixteen_bits_cannot_say_is_not_rounded():
-    assert rounded(1e-5) is None
-    assert rounded(0.25) == Rounded(8, 64)
+    assert round_rate(1e-5) is None
+    assert round_rate(0.25) == RoundedRate(8, 64)
 
 
 def test_the_same_seed_gives_the_same_mask():
-    first, second = (torch.manual_seed(3) and mask(100, Rounded(8, 26)) for _ in range(2))
+    first, second = (torch.manual_seed(3) and draw_mask(100, RoundedRate(8, 26)) for _ in range(2))
     assert torch.equal(first, second)
 
 
 def test_noise_lies_in_memory_as_what_it_meets():
     x = torch.randn(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
-    found = arranged(torch.arange(720), (6, 2, 3, 4, 5), x.unsqueeze(0))
+    found = arrange_like(torch.arange(720), (6, 2, 3, 4, 5), x.unsqueeze(0))
     assert found.shape == (6, 2, 3, 4, 5)
     assert found.flatten(0, 1).is_contiguous(memory_format=torch.channels_last)
     assert sorted(found.flatten().tolist()) == list(range(720))
-    assert arranged(torch.arange(0), (6, 0, 3, 4, 5), x.unsqueeze(0)[:, :0]).shape == (6, 0, 3, 4, 5)
+    assert arrange_like(torch.arange(0), (6, 0, 3, 4, 5), x.unsqueeze(0)[:, :0]).shape == (6, 0, 3, 4, 5)

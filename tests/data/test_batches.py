@@ -9,7 +9,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pluribus.core.errors import DataError
-from pluribus.core.seeds import mixed
+from pluribus.core.seeds import derive_seed
 from pluribus.data import Part, Pixels, Preparation
 from pluribus.data.batches import Given, Stored
 
@@ -144,8 +144,8 @@ def test_no_rows_make_no_batches():
 
 def test_seeds_of_different_places_are_unrelated():
     """Neighbouring places give 63-bit seeds that differ in about half of their bits."""
-    seeds = [mixed(0, 3, step) for step in range(2000)]
+    seeds = [derive_seed(0, 3, step) for step in range(2000)]
     assert len(set(seeds)) == 2000
     flips = [bin(a ^ b).count("1") for a, b in itertools.pairwise(seeds)]
     assert sum(flips) / len(flips) == pytest.approx(31.5, abs=0.5)  # its standard error is 4/√2000 = 0.09
-    assert mixed(1, 2) != mixed(2, 1)
+    assert derive_seed(1, 2) != derive_seed(2, 1)

@@ -5,8 +5,8 @@ import torch
 
 import pluribus
 from pluribus import MIMO, BatchEnsemble, MCDropout, TreeNet, Variance, Views, models
-from pluribus.core.affine import skeleton
-from pluribus.core.describe import count_flops, parameters
+from pluribus.core.affine import copy_to_meta
+from pluribus.core.describe import count_flops, count_parameters
 
 COUNTS = {
     "ResNet-56": (lambda c: models.resnet(56, c), 853_018, 858_868),
@@ -31,33 +31,33 @@ PRINTED = {  # in thousands, as the papers print them; NOTES: 800.03K is printed
 @pytest.mark.parametrize("name", COUNTS)
 def test_parameters_are_those_of_the_papers(name):
     make, ten, hundred = COUNTS[name]
-    assert (parameters(make(10)), parameters(make(100))) == (ten, hundred)
+    assert (count_parameters(make(10)), count_parameters(make(100))) == (ten, hundred)
     for ours, theirs in zip((ten, hundred), PRINTED[name], strict=True):
         assert ours / 1000 == pytest.approx(theirs, abs=10 if theirs > 1000 else 0.006)  # half of the last place printed
 
 
 def test_the_small_networks():
-    assert parameters(models.lenet5()) == 431_080
-    assert parameters(models.resnet50()) == 25_557_032
-    assert parameters(models.mlp(64, 10, (32,))) == 64 * 32 + 32 + 32 * 10 + 10
-    assert parameters(models.small_cnn()) == 448 + 4640 + 9248 + 5130
+    assert count_parameters(models.lenet5()) == 431_080
+    assert count_parameters(models.resnet50()) == 25_557_032
+    assert count_parameters(models.mlp(64, 10, (32,))) == 64 * 32 + 32 + 32 * 10 + 10
+    assert count_parameters(models.small_cnn()) == 448 + 4640 + 9248 + 5130
 
 
 def test_wide_resnet_under_mimo_costs_what_the_paper_says():
     x = torch.randn(1, 3, 32, 32)
     net = models.wide_resnet(28, 10)
     ensemble = pluribus.ensemble(net, MIMO(members=3))
-    assert parameters(ensemble) == 36_492_878
+    assert count_parameters(ensemble) == 36_492_878
     # torch counts convolutions and matrix products: 0.69 % less than the paper's 10.559G and 10.561G. Two FLOPs a parameter,
     # what an L2 penalty in the profiled graph would cost, close both gaps to within the paper's rounding: our inference.
     base = count_flops(net, x)
     assert base == 10_486_657_536
-    assert base + 2 * parameters(net) == pytest.approx(10.559e9, abs=1e6)
+    assert base + 2 * count_parameters(net) == pytest.approx(10.559e9, abs=1e6)
     ensemble.prepare(torch.randn(2, 3, 32, 32))
     heads, first = 2 * 2 * 640 * 10, 2 * (2 * 9 * 3 * 16 * 32 * 32)
     dealt = count_flops(ensemble, (Views(x.expand(3, *x.shape)),))
     assert dealt == base + heads + first
-    assert dealt + 2 * parameters(ensemble) == pytest.approx(10.561e9, abs=1e6)
+    assert dealt + 2 * count_parameters(ensemble) == pytest.approx(10.561e9, abs=1e6)
     assert count_flops(ensemble.fold(), x) == base + heads  # the folded first layer costs nothing more
 
 
@@ -126,4 +126,4 @@ def test_impossible_sizes_are_refused(make, said):
 
 
 def test_a_skeleton_costs_no_memory():
-    assert all(p.is_meta for p in skeleton(models.resnet(8)).parameters())
+    assert all(p.is_meta for p in copy_to_meta(models.resnet(8)).parameters())

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from pluribus.core.describe import count_flops, parameters
+from pluribus.core.describe import count_flops, count_parameters
 from pluribus.data import load
 from pluribus.runs import budget as budgets
 from pluribus.runs.config import ConfigError, configured
@@ -52,7 +52,7 @@ def test_the_network_is_as_wide_as_the_budget_of_one_allows(kind, method, digits
     narrow = wanted.model_copy(update={"model": model})
     base = network(wanted, digits.shape, digits.outputs)
     x = digits.preparation(digits.train.x[:1])
-    limit = parameters(base) if kind == "parameters" else count_flops(base, x)
+    limit = count_parameters(base) if kind == "parameters" else count_flops(base, x)
     assert 0.9 * limit <= budgets.deployed(narrow, digits, kind) <= 1.005 * limit
 
 
@@ -106,7 +106,7 @@ def test_a_width_scales_the_network_and_one_is_the_network_itself(name):
         net = build(name, (1, 28, 28), 10, **options)
         assert isinstance(net, nn.Module)
         assert net.eval()(torch.zeros(2, 1, 28, 28)).shape == (2, 10)
-        return parameters(net)
+        return count_parameters(net)
 
     assert size() == size(width=1.0)
     assert size(width=0.5) < 0.6 * size() < size()

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import pluribus
-from pluribus.core.modes import evaluating
+from pluribus.core.modes import evaluation_mode
 from pluribus.data import Part, load
 from pluribus.metrics import calibration
 from pluribus.runs.answers import Case
@@ -149,7 +149,7 @@ def test_judging_is_a_function_of_the_seed(digits):
     first, again = (one.on().scores() for _ in range(2))
     assert first == again
     assert replace(one, seed=1).on().scores() != first
-    with evaluating(one.ensemble):
+    with evaluation_mode(one.ensemble):
         assert one.members == 4
 
 

@@ -141,7 +141,7 @@ def test_a_finished_run_is_not_trained_again(tmp_path):
 
 def test_a_run_killed_while_its_folder_was_made_goes_on(tmp_path, monkeypatch):
     """Whichever of its first files was the last one to be written."""
-    options, save = RUNS["single"] | {"epochs": 1, "warmup": 0}, files.write
+    options, save = RUNS["single"] | {"epochs": 1, "warmup": 0}, files.write_file
 
     def dying(path, data):
         if path.name == name:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ...core.divergence import EULER, K1, ard, log_uniform
+from ...core.kl_divergence import EULER, K1, kl_ard, kl_log_uniform
 from ...reports.drawing import line, plain
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, verdict
@@ -51,8 +51,8 @@ def measure(options: Json, place: Place) -> Json:
     exact = 0.5 * (EULER + np.log(2)) - 0.5 * log_alpha + expected(log_alpha, "log-uniform")
     curves = {
         "log-uniform, exact": exact.tolist(),
-        "log-uniform, approximation": log_uniform(grid).tolist(),
-        "ARD": ard(grid).tolist(),
+        "log-uniform, approximation": kl_log_uniform(grid).tolist(),
+        "ARD": kl_ard(grid).tolist(),
     }
     for nu in NUS:  # of a weight with mean 1, up to a constant: shifted so that it ends at zero
         values = -0.5 * log_alpha + expected(log_alpha, "student", nu)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ...core.seeds import mixed, reseed
+from ...core.seeds import derive_seed, set_seed
 from ...reports.drawing import look, plain
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, percent, verdict
@@ -28,14 +28,14 @@ def measure(options: Json, place: Place) -> Json:
     singles, probs = list[float](), torch.zeros(1)
     for start in range(0, options["draws"], AT_ONCE):
         place.tell(f"draw {start} of {options['draws']}")
-        probs = probs + drawn(done, min(AT_ONCE, options["draws"] - start), mixed(options["seed"], start), singles)
+        probs = probs + drawn(done, min(AT_ONCE, options["draws"] - start), derive_seed(options["seed"], start), singles)
     return {"singles": singles, "average": (probs.argmax(1) == done.y).double().mean().item()}
 
 
 def drawn(done: Trained, count: int, seed: int, singles: list[float]) -> torch.Tensor:
     """The summed probabilities of so many fixed weight samples; the accuracy of each is added to `singles`."""
     done.ensemble.ready(done.x[:2])
-    reseed(seed)
+    set_seed(seed)
     members = done.ensemble.freeze(count).predict(done.x).members  # [M, B, C]
     singles += (members.argmax(2) == done.y).double().mean(1).tolist()
     return members.double().sum(0)

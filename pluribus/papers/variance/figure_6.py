@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.files import write
+from ...core.files import write_file
 from ...reports.drawing import line, plain
 from ...training.storage import dump, read
 from ..recipe import Found, Json, Place, Recipe, Scale
@@ -43,7 +43,7 @@ def measure(options: Json, place: Place) -> Json:
         def after(learner: Learner) -> None:
             if learner.episodes % SAVED == 0:
                 place.tell(f"rate {rate:g}, {len(seeds)} seeds, episode {learner.episodes}/{episodes}")
-                write(file, dump(learner.state_dict()))
+                write_file(file, dump(learner.state_dict()))
 
         return learn(settings, seeds, episodes, state, after)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pluribus
 
 from ...analysis.phase import log_alphas
-from ...core.random_weights import given, random_layers
+from ...core.random_weights import find_random_layers, use_fixed_weights
 from ...methods.mc_dropout import MCDropout
 from ...methods.single import Single
 from ...methods.variational import VariationalDropout
@@ -47,7 +47,7 @@ def measure(options: Json, place: Place) -> Json:
         return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": {}}
     if ensemble.spec.name == "variance":  # its mean weights are zero
         one, many = (accuracy(ensemble, x, y, samples) for samples in (1, SAMPLES))
-        with given({layer: layer.mu for layer in random_layers(ensemble.net).values()}):
+        with use_fixed_weights({layer: layer.mu for layer in find_random_layers(ensemble.net).values()}):
             det = accuracy(ensemble, x, y, 1)
         return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": {}}
     one, det, many = (accuracy(ensemble, x, y, SAMPLES, answer) for answer in ("sample", "mean", "average"))

@@ -21,7 +21,7 @@ import pluribus
 
 from ...analysis.phase import Phases
 from ...core.ensemble import Ensemble
-from ...core.files import json_text, write
+from ...core.files import format_json, write_file
 from ...core.saving import load, save
 from ...core.spec import Spec
 from ...data import load as load_data
@@ -202,7 +202,7 @@ def _train(training: Training, data: Data, x: Tensor, y: Tensor, folder: Path, p
     save(ensemble.cpu(), folder / "weights.safetensors")
     about = {"training": training.to_json(), "history": history, "phases": phases.rows if phases else []}
     about["watched"] = watcher.rows if watcher else []
-    write(folder / "trained.json", json_text(about) + "\n")
+    write_file(folder / "trained.json", format_json(about) + "\n")
     for checkpoint in (folder / "checkpoints").glob("step-*"):  # the weights are there
         checkpoint.unlink()
 

@@ -5,7 +5,7 @@ import torch
 
 import pluribus
 from pluribus import Variance
-from pluribus.core.random_weights import random_layers
+from pluribus.core.random_weights import find_random_layers
 from pluribus.papers.variance.networks import build
 
 
@@ -14,7 +14,7 @@ def logits(ensemble, x, sign):
     torch.manual_seed(3)
     ensemble.ready(x)
     frozen = ensemble.freeze(1)
-    for layer in random_layers(frozen.net).values():
+    for layer in find_random_layers(frozen.net).values():
         layer.frozen.mul_(sign)
     return frozen(x)[0]
 

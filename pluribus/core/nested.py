@@ -11,41 +11,41 @@ import torch
 from torch import Tensor, nn
 
 
-def leaves(tree: Any) -> Iterator[Tensor]:
+def iterate_tensors(tree: Any) -> Iterator[Tensor]:
     if isinstance(tree, Tensor):
         yield tree
     elif isinstance(tree, dict):
         for value in tree.values():
-            yield from leaves(value)
+            yield from iterate_tensors(value)
     elif isinstance(tree, (tuple, list)):
         for value in tree:
-            yield from leaves(value)
+            yield from iterate_tensors(value)
 
 
-def apply(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+def map_tensors(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     """`function` on every tensor; what is no tensor passes through. The other trees have the same structure."""
     if isinstance(tree, Tensor):
         return function(tree, *others)
     if isinstance(tree, dict):
-        return {key: apply(function, value, *(other[key] for other in others)) for key, value in tree.items()}
+        return {key: map_tensors(function, value, *(other[key] for other in others)) for key, value in tree.items()}
     if isinstance(tree, (tuple, list)):
-        parts = [apply(function, *values) for values in zip(tree, *others, strict=True)]
+        parts = [map_tensors(function, *values) for values in zip(tree, *others, strict=True)]
         return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
     return tree
 
 
-def apply_to(flags: Sequence[bool], function: Callable[[Tensor], Tensor], tree: Any) -> Any:
-    """`function` on the tensors that are flagged, in the order of `leaves`."""
-    found = sum(1 for _ in leaves(tree))
+def map_flagged_tensors(flags: Sequence[bool], function: Callable[[Tensor], Tensor], tree: Any) -> Any:
+    """`function` on the tensors that are flagged, in the order of `iterate_tensors`."""
+    found = sum(1 for _ in iterate_tensors(tree))
     if found != len(flags):
         raise RuntimeError(f"{len(flags)} tensors were expected, got {found}")
     each = iter(flags)
-    return apply(lambda leaf: function(leaf) if next(each) else leaf, tree)
+    return map_tensors(lambda leaf: function(leaf) if next(each) else leaf, tree)
 
 
-def rows(batch: Any) -> int:
+def count_rows(batch: Any) -> int:
     """The batch size."""
-    sizes = {leaf.shape[0] if leaf.dim() else None for leaf in leaves(batch)}
+    sizes = {leaf.shape[0] if leaf.dim() else None for leaf in iterate_tensors(batch)}
     if not sizes:
         raise ValueError(f"a batch is a tensor or holds tensors, got {type(batch).__name__}")
     if None in sizes:
@@ -58,41 +58,41 @@ def rows(batch: Any) -> int:
     return sizes.pop()  # type: ignore[return-value]
 
 
-def few(batch: Any, count: int) -> Any:
+def take_rows(batch: Any, count: int) -> Any:
     """`count` rows, over again where there are fewer."""
-    return apply(lambda leaf: leaf[torch.arange(count, device=leaf.device) % leaf.shape[0]].detach(), batch)
+    return map_tensors(lambda leaf: leaf[torch.arange(count, device=leaf.device) % leaf.shape[0]].detach(), batch)
 
 
-def part(batch: Any, start: int, size: int) -> Any:
+def slice_rows(batch: Any, start: int, size: int) -> Any:
     """Up to `size` rows from `start` on."""
-    return apply(lambda leaf: leaf[start : start + size], batch)
+    return map_tensors(lambda leaf: leaf[start : start + size], batch)
 
 
-def repeated(leaf: Tensor, times: int) -> Tensor:
+def repeat_rows(leaf: Tensor, times: int) -> Tensor:
     """Every row `times` over, member-major: `[B, …]` → `[M·B, …]`."""
     return torch.cat([leaf] * times)  # keeps channels last where they are; a flattened expansion would not
 
 
-def taken(leaf: Tensor, index: Tensor) -> Tensor:
+def gather_rows(leaf: Tensor, index: Tensor) -> Tensor:
     """Rows by an index `[M, B]` → `[M, B, …]`, with channels last where they are."""
     index = index.to(leaf.device)
-    if not channels_last(leaf):
+    if not is_channels_last(leaf):
         return leaf[index]
-    rows = leaf[index.flatten()].contiguous(memory_format=torch.channels_last)
-    return rows.unflatten(0, index.shape)
+    count_rows = leaf[index.flatten()].contiguous(memory_format=torch.channels_last)
+    return count_rows.unflatten(0, index.shape)
 
 
-def channels_last(leaf: Tensor) -> bool:
+def is_channels_last(leaf: Tensor) -> bool:
     """Whether images lie in memory with their channels last, and not also in the usual order."""
     return leaf.dim() == 4 and leaf.is_contiguous(memory_format=torch.channels_last) and not leaf.is_contiguous()
 
 
-def concatenated(trees: list[Any]) -> Any:
+def concatenate(trees: list[Any]) -> Any:
     """One batch out of several, tensor by tensor."""
-    return apply(lambda *tensors: torch.cat(tensors), *trees)
+    return map_tensors(lambda *tensors: torch.cat(tensors), *trees)
 
 
-def call(net: nn.Module, batch: Any) -> Any:
+def call_network(net: nn.Module, batch: Any) -> Any:
     """A tuple is spread over the positional arguments of `net`, a dictionary over its named ones."""
     if isinstance(batch, dict):
         return net(**batch)

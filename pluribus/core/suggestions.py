@@ -4,10 +4,10 @@ import difflib
 from collections.abc import Iterable
 
 
-def unknown(what: str, given: str, known: Iterable[str]) -> str:
+def describe_unknown(what: str, given: str, known: Iterable[str]) -> str:
     """A sentence about a name that is not there: the nearest ones, or all of them.
 
-    >>> unknown("method", "mino", ["mimo", "inner"])
+    >>> describe_unknown("method", "mino", ["mimo", "inner"])
     "there is no method 'mino': did you mean 'mimo'?"
     """
     names = sorted(known)

@@ -22,22 +22,22 @@ LOG_UNIFORM_CONSTANT = 0.5 * (EULER + math.log(2))
 """−E log|ε|, ε ~ N(0, 1)."""
 
 
-def log_uniform(log_alpha: Tensor) -> Tensor:
+def kl_log_uniform(log_alpha: Tensor) -> Tensor:
     """Within 0.01 of the truth for every α.
 
-    >>> log_uniform(torch.tensor([-8.0, 0.0, 2.0]))
+    >>> kl_log_uniform(torch.tensor([-8.0, 0.0, 2.0]))
     tensor([4.6359, 0.4312, 0.0684])
     """
     return K1 - K1 * torch.sigmoid(K2 + K3 * log_alpha) + 0.5 * F.softplus(-log_alpha)
 
 
-def log_uniform_sampled(mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
+def estimate_kl_log_uniform(mean: Tensor, log_variance: Tensor, noise: Tensor) -> Tensor:
     """An unbiased estimate from one draw ε a weight."""
     weight = mean + (0.5 * log_variance).exp() * noise
-    return LOG_UNIFORM_CONSTANT - 0.5 * log_variance + 0.5 * log(weight.square())
+    return LOG_UNIFORM_CONSTANT - 0.5 * log_variance + 0.5 * safe_log(weight.square())
 
 
-def student_t(mean: Tensor, log_variance: Tensor, nu: float, noise: Tensor) -> Tensor:
+def estimate_kl_student_t(mean: Tensor, log_variance: Tensor, nu: float, noise: Tensor) -> Tensor:
     """An unbiased estimate from one draw ε a weight. A proper prior: the constant belongs to it."""
     square = (mean + (0.5 * log_variance).exp() * noise).square()
     log_normaliser = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2) - 0.5 * math.log(nu * math.pi)
@@ -46,10 +46,10 @@ def student_t(mean: Tensor, log_variance: Tensor, nu: float, noise: Tensor) -> T
     return -0.5 * (math.log(2 * math.pi * math.e) + log_variance) - log_normaliser + 0.5 * (nu + 1) * log_ratio
 
 
-def ard(log_alpha: Tensor) -> Tensor:
+def kl_ard(log_alpha: Tensor) -> Tensor:
     return 0.5 * F.softplus(-log_alpha)
 
 
-def log(square: Tensor) -> Tensor:
+def safe_log(square: Tensor) -> Tensor:
     """The logarithm of a square or a variance, finite at zero and there without a gradient."""
     return square.clamp_min(torch.finfo(square.dtype).tiny).log()

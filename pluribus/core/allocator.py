@@ -10,7 +10,7 @@ import sys
 MMAP_THRESHOLD, TRIM_THRESHOLD = -3, -1  # the names are malloc.h's
 
 
-def keep_freed() -> bool:
+def keep_freed_memory() -> bool:
     """Let this process keep memory that it frees; whether the C library does so. For programs of one's own: what a process
     keeps, no other can have, and so the library never does this by itself. The command line does."""
     if sys.platform != "linux":

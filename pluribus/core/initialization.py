@@ -10,24 +10,24 @@ from torch import Tensor, nn
 from .errors import ConversionError
 
 
-def scale(weight: Tensor) -> float:
+def measure_scale(weight: Tensor) -> float:
     """The root mean square. A weight matrix of zeros, as some classifiers start with, counts as 1/√fan_in: copies at a scale
     of zero would never part."""
     found = weight.detach().float().square().mean().sqrt().item()
     return found or (weight[0].numel() ** -0.5 if weight.dim() > 1 else 0.0)
 
 
-def draws(weight: Tensor, copies: int) -> Tensor:
+def draw_copies(weight: Tensor, copies: int) -> Tensor:
     """`copies` independent zero-mean normal tensors with the mean square of `weight`: `[copies, *weight.shape]`."""
-    return torch.randn(copies, *weight.shape, dtype=weight.dtype, device=weight.device) * scale(weight)
+    return torch.randn(copies, *weight.shape, dtype=weight.dtype, device=weight.device) * measure_scale(weight)
 
 
-def centred(deviations: Tensor) -> Tensor:
+def center(deviations: Tensor) -> Tensor:
     """Deviations `[m, …]` that add up to nothing."""
     return deviations - deviations.mean(0, keepdim=True)
 
 
-def redraw(module: nn.Module) -> nn.Module:
+def redraw_weights(module: nn.Module) -> nn.Module:
     """Draw every trainable parameter anew, in place, and forget running statistics."""
     changed = False
     kept = [(e.weight, e.padding_idx) for e in module.modules() if isinstance(e, nn.Embedding) and e.padding_idx is not None]

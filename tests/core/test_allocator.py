@@ -6,9 +6,9 @@ import pytest
 
 FAULTS = """
 import resource, sys, torch
-from pluribus.core.memory import keep_freed
+from pluribus.core.allocator import keep_freed_memory
 if sys.argv[1] == "keep":
-    assert keep_freed()
+    assert keep_freed_memory()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 for _ in range(20):
     torch.empty(2**24).fill_(1.0)
