@@ -1,5 +1,6 @@
 """The comparison as a piece of HTML for a notebook: recommendation, table and figures, with no script and no other file."""
 
+import functools
 import hashlib
 import re
 from dataclasses import dataclass
