@@ -1,4 +1,5 @@
-# Everything happens in .venv, which the first target makes by itself.
+# Everything happens in .venv, which the first target makes by itself: `ready` marks the package and what it needs at run time,
+# `ready-dev` marks the tools of the tests on top of it.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -26,6 +27,10 @@ help:
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "pluribus needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	@touch $@
+
+$(VENV)/ready-dev: $(VENV)/ready
 	$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
@@ -33,12 +38,12 @@ demo: $(VENV)/ready
 	$(VENV)/bin/pluribus compare --data digits --seeds 2 --epochs 30 --batch-size 64 \
 		--corruptions standard --shift-rows 100 --ood noise,shuffled --attack linf --attack-rows 50
 
-lint: $(VENV)/ready
+lint: $(VENV)/ready-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
-format: $(VENV)/ready
+format: $(VENV)/ready-dev
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
@@ -48,13 +53,13 @@ test: lint
 test-all: lint
 	$(RUN) -m pytest
 
-results: $(VENV)/ready
+results: $(VENV)/ready-dev
 	$(RUN) results/record.py
 
-papers: $(VENV)/ready
+papers: $(VENV)/ready-dev
 	$(VENV)/bin/pluribus reproduce ALL --scale cpu --workers 2
 
-bench: $(VENV)/ready
+bench: $(VENV)/ready-dev
 	$(VENV)/bin/pluribus bench --out benchmarks/results --docs docs/performance.md
 	$(RUN) benchmarks/throughput.py
 
@@ -68,4 +73,4 @@ bench-peers: $(PEERS_READY)
 	$(PEERS)/bin/python benchmarks/peers.py
 
 clean:
-	rm -rf $(VENV) .venv-peers build dist *.egg-info
+	rm -rf $(VENV) .venv-peers dist

@@ -22,6 +22,16 @@ class Spec:
     keeps: ClassVar[Keeps]
     """What of a trained network survives conversion: its predictions exactly; those of member 0; its weights, about which
     draws scatter; or only the weights of the layers that were not replaced."""
+    size_option: ClassVar[str | None] = None
+    """The option that `--members N` sets: "members", "copies" or "samples". None: the method has no size."""
+    nested_option: ClassVar[str | None] = None
+    """The option that holds another spec."""
+    benchmark_options: ClassVar[Mapping[str, Any]] = {}
+    """The options that `pluribus bench` measures, where they differ from the defaults."""
+    growth_axis: ClassVar[Literal["M", "K"] | None] = None
+    """`pluribus bench` shows how cost grows with `size_option`, as members M or as draws K. None: it does not."""
+    role: ClassVar[Literal["baseline", "reference", ""]] = ""
+    """Gains are over the baseline; shares are of the gain of the reference."""
 
     def kept(self) -> Keeps:
         """`keeps`, where it depends on the options."""

@@ -44,6 +44,8 @@ class BatchEnsemble(Spec):
 
     name: ClassVar[str] = "batch-ensemble"
     keeps: ClassVar[Keeps] = "weights"
+    size_option: ClassVar[str | None] = "members"
+    growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
 
     members: int = 4
     init: Literal["normal", "sign", "ones"] = "normal"

@@ -15,7 +15,7 @@ Lakshminarayanan et al., "Simple and Scalable Predictive Uncertainty Estimation 
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +40,10 @@ class DeepEnsemble(Spec):
 
     name: ClassVar[str] = "deep-ensemble"
     keeps: ClassVar[Keeps] = "member 0"
+    size_option: ClassVar[str | None] = "members"
+    nested_option: ClassVar[str | None] = "of"
+    growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
+    role: ClassVar[Literal["baseline", "reference", ""]] = "reference"
 
     members: int = 4
     of: Spec | None = None

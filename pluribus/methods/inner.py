@@ -54,6 +54,8 @@ class Inner(Spec):
 
     name: ClassVar[str] = "inner"
     keeps: ClassVar[Keeps] = "predictions"
+    size_option: ClassVar[str | None] = "copies"
+    growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
 
     copies: int = 4
     init: Literal["keep", "paper"] = "keep"

@@ -30,6 +30,7 @@ class Maxout(Spec):
 
     name: ClassVar[str] = "maxout"
     keeps: ClassVar[Keeps] = "other layers"
+    size_option: ClassVar[str | None] = "copies"
 
     copies: int = 4
     include: Patterns = None

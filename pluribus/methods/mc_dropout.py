@@ -10,7 +10,7 @@ Gal & Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +37,8 @@ class MCDropout(Spec):
 
     name: ClassVar[str] = "mc-dropout"
     keeps: ClassVar[Keeps] = "weights"
+    size_option: ClassVar[str | None] = "samples"
+    growth_axis: ClassVar[Literal["M", "K"] | None] = "K"
 
     rate: float = 0.1
     samples: int = 20

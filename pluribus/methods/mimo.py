@@ -47,6 +47,8 @@ class MIMO(Spec):
 
     name: ClassVar[str] = "mimo"
     keeps: ClassVar[Keeps] = "predictions"
+    size_option: ClassVar[str | None] = "members"
+    growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
 
     members: int = 3
     input_repetition: float = 0.0

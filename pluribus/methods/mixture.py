@@ -60,6 +60,8 @@ class Mixture(Spec):
 
     name: ClassVar[str] = "mixture"
     keeps: ClassVar[Keeps] = "other layers"
+    size_option: ClassVar[str | None] = "members"
+    growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
 
     members: int = 4
     parameters: float | int = 1.0

@@ -6,8 +6,9 @@ of the network; the others are drawn anew at its scale, because equal heads on e
 A baseline in Havasi et al., ICLR 2021 (MIMO with ρ = 1); Lee et al., "Why M heads are better than one", 2015.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,9 @@ class Multihead(Spec):
 
     name: ClassVar[str] = "multihead"
     keeps: ClassVar[Keeps] = "member 0"
+    size_option: ClassVar[str | None] = "members"
+    benchmark_options: ClassVar[Mapping[str, Any]] = {"members": 4}
+    growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
 
     members: int = 3
     last: str | None = None

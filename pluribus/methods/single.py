@@ -1,7 +1,7 @@
 """One network under the contract of many: the base that every method is compared with."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from ..core.ensemble import Ensemble
 from ..core.members import Members
@@ -21,6 +21,7 @@ class Single(Spec):
 
     name: ClassVar[str] = "single"
     keeps: ClassVar[Keeps] = "predictions"
+    role: ClassVar[Literal["baseline", "reference", ""]] = "baseline"
 
     def convert(self, subject: Subject) -> Ensemble:
         return Ensemble(subject, self, Members(1), {})

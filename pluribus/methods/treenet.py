@@ -8,8 +8,9 @@ the first two of three residual groups are the trunk.
 """
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 from torch import nn
 
@@ -32,6 +33,9 @@ class TreeNet(Spec):
 
     name: ClassVar[str] = "treenet"
     keeps: ClassVar[Keeps] = "member 0"
+    size_option: ClassVar[str | None] = "members"
+    benchmark_options: ClassVar[Mapping[str, Any]] = {"members": 4}
+    growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
 
     members: int = 3
     split: str | None = None

@@ -43,6 +43,8 @@ class Variance(Spec):
 
     name: ClassVar[str] = "variance"
     keeps: ClassVar[Keeps] = "other layers"
+    size_option: ClassVar[str | None] = "samples"
+    growth_axis: ClassVar[Literal["M", "K"] | None] = "K"
 
     noise: Literal["gaussian", "bernoulli", "uniform"] = "gaussian"
     samples: int = 20

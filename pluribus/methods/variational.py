@@ -52,6 +52,7 @@ class VariationalDropout(Spec):
 
     name: ClassVar[str] = "variational-dropout"
     keeps: ClassVar[Keeps] = "weights"
+    size_option: ClassVar[str | None] = "samples"
 
     parameterization: Literal["layer", "neuron", "weight", "additive", "zero-mean"] = "layer"
     prior: Literal["log-uniform", "student-t", "ard"] = "log-uniform"
