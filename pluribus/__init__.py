@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from . import metrics
 from .core.convert import ensemble
 from .core.describe import Description
-from .core.ensemble import Ensemble, Views
+from .core.ensemble import Ensemble
+from .core.nested import Views
 from .core.errors import ConversionError, FileError, PluribusError, Unsupported
 from .core.predictive import Predictive
 from .core.saving import load, save

@@ -59,7 +59,7 @@ def deviations(ensemble: Ensemble) -> dict[str, Tensor]:
 
 def sparsity(ensemble: Ensemble) -> dict[str, float]:
     """The share of weights that are exactly zero, mean and σ, by layer with random weights."""
-    return {name: compute_share(layer.zeros()) for name, layer in random(ensemble).items()}
+    return {name: compute_share(layer.find_zeros()) for name, layer in random(ensemble).items()}
 
 
 def lowest(scores: Mapping[str, Tensor], part: float | None) -> dict[str, Tensor]:

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from ..core.ensemble import Ensemble
 from ..core.modes import evaluation_mode
-from ..core.pace import laid_out
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
 from ..data import Data
@@ -38,10 +37,10 @@ class Case:
         with evaluation_mode(ensemble), torch.random.fork_rng(devices=[]):
             part = part or self.part
             if len(part):  # how many rows to take at once is known only then
-                ensemble.ready(next(iter(Stored(part, 2, preparation))).x.to(like.device, like.dtype))
-            for number, (x, y, _) in enumerate(Stored(part, min(ROWS, ensemble.at_once), preparation)):
+                ensemble.executor.prepare(ensemble, next(iter(Stored(part, 2, preparation))).x.to(like.device, like.dtype))
+            for number, (x, y, _) in enumerate(Stored(part, min(ROWS, ensemble.executor.choose_chunk_rows(ensemble)), preparation)):
                 set_seed(derive_seed(self.seed, JUDGE, number))
-                outputs = ensemble(laid_out(ensemble, x.to(like.device, like.dtype)))
+                outputs = ensemble(ensemble.executor.lay_out(x.to(like.device, like.dtype)))
                 y = y.to(like.device)
                 if ensemble.task == "regression":
                     outputs, y = preparation.answers(outputs), preparation.answers(y)

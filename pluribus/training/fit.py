@@ -16,8 +16,9 @@ from lightning.pytorch.strategies import DDPStrategy, Strategy
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from ..core.ensemble import Criterion, Ensemble
-from ..core.errors import FileError, Unsupported
+from ..core.ensemble import Ensemble
+from ..core.losses import Criterion
+from ..core.errors import FileError
 from ..core.modes import training_mode
 from ..core.spec import Spec
 from ..data.batches import Batches, Given, Stored
@@ -67,7 +68,7 @@ def fit(
     settings = settings.model_copy(update=checked(options)) if settings else Settings(**options)
     preparation = preparation or Preparation()
     batches, rows = as_batches(train, settings, preparation, augmentation)
-    judged = None if validation is None else as_batches(validation, settings, preparation, rows=ensemble.at_once)[0]
+    judged = None if validation is None else as_batches(validation, settings, preparation, rows=ensemble.executor.choose_chunk_rows(ensemble))[0]
     if settings.patience and judged is None:
         raise ValueError("early stopping (patience) needs validation rows")
 
@@ -86,8 +87,6 @@ def fit(
             make(place)
         hooks.append(Checkpoints(place, settings, interrupts))
 
-    if settings.clip is not None and ensemble.unclippable:
-        raise Unsupported(f"clip cannot be used here: {ensemble.unclippable}")
     prepare(lesson, batches)
     if settings.compile:
         ensemble.compile()
@@ -208,8 +207,8 @@ def check_fits(checkpoint: Path, ensemble: Ensemble, settings: Settings) -> None
 
 def prepare(lesson: Lesson, batches: Batches) -> None:
     """Find out where members part before the first step, so that no step draws more than the others."""
-    if lesson.ensemble.branch is None or lesson.ensemble.example is None:  # a batch is made only if it is needed
-        lesson.ensemble.prepare(lesson.cast(next(iter(batches)).x))
+    if lesson.ensemble.executor.plan is None:  # a batch is made only if it is needed
+        lesson.ensemble.executor.prepare(lesson.ensemble, lesson.cast(next(iter(batches)).x))
 
 
 @contextlib.contextmanager

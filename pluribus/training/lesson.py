@@ -12,9 +12,9 @@ from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch import Tensor
 
 from ..core import nested
-from ..core.ensemble import Criterion, Ensemble
+from ..core.ensemble import Ensemble
+from ..core.losses import Criterion, count_losses
 from ..core.errors import FileError, PluribusError
-from ..core.pace import laid_out
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
 from ..data.batches import Batch, Batches
@@ -52,7 +52,7 @@ class Lesson(L.LightningModule):
         self.own_criterion = criterion or smoothed(ensemble, settings.label_smoothing)
         self.epoch_loss = [0.0, 0]  # the sum over the epoch's steps so far, and their number
         self.last_loss = float("nan")
-        self.parts = ensemble.state.count if ensemble.reduction == "sum" and not ensemble.sampled else 1
+        self.parts = count_losses(ensemble)
         """Losses are told for a member, so that methods can be compared."""
         self.pending: list[tuple[int, Tensor]] = []
         self.scores: dict[str, float] = {}
@@ -93,7 +93,7 @@ class Lesson(L.LightningModule):
         x, y, weight = batch
         step, epoch = self.global_step, len(self.train_batches)
         set_seed(derive_seed(self.settings.seed, STEP, step, self.global_rank))
-        views, targets = self.ensemble.deal(laid_out(self.ensemble, self.cast(x)), y)
+        views, targets = self.ensemble.deal(self.ensemble.executor.lay_out(self.cast(x)), y)
         temper = optimisers.penalty_at(step, epoch, self.settings)
         loss = self.ensemble.objective(self.ensemble(views), targets, self.own_criterion, self.rows, temper)
         loss = loss * weight if weight != 1.0 else loss
@@ -115,6 +115,7 @@ class Lesson(L.LightningModule):
 
     def configure_optimizers(self) -> Any:
         optimizer = optimisers.optimiser(self.ensemble.param_groups(), self.settings)
+        self.ensemble.check_optimizer(optimizer, clips_gradient=self.settings.clip is not None)
         epoch = len(self.train_batches)
         share = functools.partial(optimisers.rate_at, steps=epoch * self.settings.epochs, epoch=epoch, settings=self.settings)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
@@ -129,7 +130,7 @@ class Lesson(L.LightningModule):
         assert self.tally is not None
         set_seed(derive_seed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
         x, y, _ = batch
-        outputs = self.ensemble(laid_out(self.ensemble, self.cast(x)))
+        outputs = self.ensemble(self.ensemble.executor.lay_out(self.cast(x)))
         if self.ensemble.task == "regression":
             outputs, y = self.preparation.answers(outputs), self.preparation.answers(y)
         self.tally.add(Predictive(outputs, self.ensemble.task), y)

@@ -34,7 +34,7 @@ def measure(options: Json, place: Place) -> Json:
 
 def drawn(done: Trained, count: int, seed: int, singles: list[float]) -> torch.Tensor:
     """The summed probabilities of so many fixed weight samples; the accuracy of each is added to `singles`."""
-    done.ensemble.ready(done.x[:2])
+    done.ensemble.executor.prepare(done.ensemble, done.x[:2])
     set_seed(seed)
     members = done.ensemble.freeze(count).predict(done.x).members  # [M, B, C]
     singles += (members.argmax(2) == done.y).double().mean(1).tolist()

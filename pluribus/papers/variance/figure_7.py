@@ -72,7 +72,7 @@ def measure(options: Json, place: Place) -> Json:
 def joined(parts: list[Ensemble], method: str) -> Ensemble:
     """What answers: one network, one with noise, or five side by side; ten draws where there is noise."""
     if method == "dropout":
-        return pluribus.ensemble(parts[0].fold(), MCDropout(samples=DRAWS))
+        return pluribus.ensemble(parts[0].member(0), MCDropout(samples=DRAWS))
     if method in ("deterministic", "variance"):
         parts[0].samples = DRAWS
         return parts[0]
@@ -87,7 +87,7 @@ def joined(parts: list[Ensemble], method: str) -> Ensemble:
 
 def skeleton_of(part: Ensemble) -> torch.nn.Module:
     """The network that the part was made of, with any weights."""
-    return part.base.to_empty(device="cpu")
+    return part.conversion.base.to_empty(device="cpu")
 
 
 def rows(found: Found) -> list[Json]:

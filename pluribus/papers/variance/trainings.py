@@ -211,7 +211,7 @@ def started(training: Training, place: Place) -> nn.Module | None:
     """The trained network to start from, if there is one to be."""
     if training.start is None:
         return None
-    net = trained(Training.from_json(training.start), place).ensemble.fold().train()
+    net = trained(Training.from_json(training.start), place).ensemble.member(0).train()
     return without_late_dropout(net) if training.network.get("variational") else net
 
 
