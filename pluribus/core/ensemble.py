@@ -17,7 +17,7 @@ from .errors import Unsupported
 from .execution import Executor, predict_rows
 from .folding import Stack, copy_plain, freeze_layers, prepare_member
 from .losses import Criterion, combine_losses, compute_loss
-from .members import Converted
+from .members import Converted, name_layers
 from .nested import Views
 from .passes import Plan
 from .predictive import Predictive
@@ -66,9 +66,8 @@ class Ensemble(nn.Module):
             layer.train(subject.modules[name].training)
             if isinstance(layer, Converted):
                 carry_hooks(subject.modules[name], layer)
-        for name, layer in net.named_modules() if replaced else ():
-            if isinstance(layer, Converted):
-                layer.place = name
+        if replaced:
+            name_layers(net)
 
     # --- answering ------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from . import nested
 from .branching import attach_branch, find_plan
 from .errors import ConversionError, PluribusError
-from .members import MemberLayer, RecomputationError, RowsChangedError
+from .members import MemberLayer, RecomputationError, RowsChangedError, name_layers
 from .modes import copy_for_evaluation
 from .nested import Views
 from .output import select_output
@@ -136,6 +136,7 @@ class Executor:
         x = x.select(0) if isinstance(x, Views) else x
         if nested.count_rows(x) == 0:
             raise ValueError("the first batch must have at least one row, got none")
+        name_layers(ensemble.net)  # somebody may have put in a layer since
         try:
             plan = find_plan(ensemble, self, x)
         except Exception as error:

@@ -138,7 +138,7 @@ class MemberLayer(Converted):
 
     def check_rows(self, current: Pass, x: Tensor) -> None:
         """Raise if the rows that arrive cannot be the rows of members: a network may pick rows by their content."""
-        if self.training and is_checkpointing():
+        if self.training and not torch.compiler.is_compiling() and is_checkpointing():
             if current.only is not None and current.plan.branch.kind != "loop":
                 raise RecomputationError
             self._remembered = current
@@ -220,6 +220,13 @@ def is_checkpointing() -> bool:
 def is_in_backward() -> bool:
     """Whether a backward pass runs in this thread."""
     return torch._C._current_graph_task_id() != -1
+
+
+def name_layers(net: nn.Module) -> None:
+    """Tell every converted layer its name in the network."""
+    for name, layer in net.named_modules():
+        if isinstance(layer, Converted):
+            layer.place = name
 
 
 class Likeness:
