@@ -85,7 +85,7 @@ def measured(made: Ensemble, config: Config, data: Data, part: Part) -> dict[str
     """What it costs on a batch of these rows."""
     few = part.rows(torch.arange(min(BATCH, len(part))))
     like = next(made.parameters())
-    x, y = data.preparation(few.x).to(like.device, like.dtype), data.preparation.scaled(few.y).to(like.device)
+    x, y = data.preparation(few.x).to(like.device, like.dtype), data.preparation.scale_targets(few.y).to(like.device)
     with torch.random.fork_rng(devices=[]):
         net = network(config, data.shape, data.outputs).to(like.device, like.dtype)
     found = cost(made, net, x, y)

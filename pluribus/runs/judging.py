@@ -53,14 +53,14 @@ class Judging(BaseModel):
         """That the data can be judged so, before anything long begins."""
         if data.task == "regression" and (self.corruptions != "none" or self.ood or self.attack):
             raise ConfigError(f"corruptions, ood and attacks are for classes, and {data.name} is a regression: leave them out")
-        if (self.corruptions != "none" or self.attack) and not data.images:
+        if (self.corruptions != "none" or self.attack) and not data.has_images:
             raise ConfigError(f"corruptions and attacks are for images, and {data.name} has rows of numbers: leave them out")
         if self.corruptions != "none" and min(data.shape[1:]) < SMALLEST:
             raise ConfigError(f"corruptions need images of at least {SMALLEST}×{SMALLEST}, {data.name} has smaller ones")
         if self.attack:
             meant(self.attack, data)
         for name in self.ood:
-            if name in DRAWN and not data.images:
+            if name in DRAWN and not data.has_images:
                 raise ConfigError(f"ood {name!r} is made of images, and {data.name} has rows of numbers")
             if name in SETS and len(SETS[name].shape) != len(data.shape):
                 raise ConfigError(f"ood {name} has other inputs than {data.name}: choose a set of the same kind")
@@ -124,7 +124,7 @@ def unsure(kept: Classified, case: Case, count: int = 8) -> list[dict[str, Any]]
     classes, part = case.data.classes, case.part
     return [
         {
-            "image": picture(part.x[row]) if case.data.images else None,
+            "image": picture(part.x[row]) if case.data.has_images else None,
             "truth": classes[int(part.y[row])],
             "answer": classes[int(kept["answer"][row])],
             "confidence": kept["confidence"][row].item(),
