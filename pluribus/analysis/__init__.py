@@ -2,7 +2,7 @@
 matter."""
 
 from .attacks import Attack, Outcome, attack
-from .cost import Cost, cost
+from .cost import Cost, compare_cost
 from .curvature import kappa
 from .densities import by_class, response
 from .discrepancy import mmd, mmd_bound, prediction_bound
@@ -14,7 +14,7 @@ from .diversity import (
     normalised_disagreement,
     pairwise_kl,
 )
-from .pruning import deviations, prune, sparsity
+from .pruning import prune, sparsity, standard_deviations
 
 __all__ = [
     "Attack",

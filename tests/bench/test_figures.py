@@ -1,19 +1,19 @@
 """The figures: complete, and the same bytes for the same results."""
 
-from pluribus.bench.figure import costs, grown
+from pluribus.bench.figures import draw_costs, draw_growth
 
 from . import invented
 
 
 def test_the_same_results_give_the_same_picture_of_costs():
     rows = [invented.cell(network, method) for network in ("mlp", "vit") for method in ("inner", "mimo")]
-    found = costs({"table": rows})
-    assert found == costs({"table": rows})
+    found = draw_costs({"table": rows})
+    assert found == draw_costs({"table": rows})
     assert found.startswith(b"<?xml")
 
 
 def test_growth_has_a_panel_for_each_work_and_axis():
     rows = [invented.grown(), invented.grown(work="training step"), invented.grown("variance", "K")]
-    found = grown({"growth": rows})
-    assert found == grown({"growth": rows})
+    found = draw_growth({"growth": rows})
+    assert found == draw_growth({"growth": rows})
     assert found.count(b'id="axes_') == 3

@@ -5,23 +5,23 @@ import torch
 from torch import nn
 
 import pluribus
-from pluribus.bench.cases import (
-    METHODS,
-    TRIALS,
-    Average,
-    Target,
-    Trial,
-    _verdict,
-    averaging,
-    dropping,
-    dropping_late,
-    table,
-    targets,
-)
-from pluribus.bench.heat import Measured, converted
+from pluribus.analysis.timing import Ratio
+from pluribus.bench.measurement import CostRatios, convert_with
 from pluribus.bench.networks import CLASSES, NETWORKS
-from pluribus.bench.race import Ratio
-from pluribus.bench.work import Step, answer
+from pluribus.bench.targets import (
+    METHODS,
+    TARGET_GROUPS,
+    LayerAverage,
+    Target,
+    TargetGroup,
+    _judge_target,
+    add_dropout_to_blocks,
+    add_late_dropout,
+    average_four_layers,
+    plan_table,
+    plan_targets,
+)
+from pluribus.bench.workloads import TrainingStep, prepare_forward
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +40,11 @@ def test_every_method_is_there_at_the_size_that_the_table_says():
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_learns_and_answers_on_every_network(method, network):
     x, y = NETWORKS[network].batch(2)
-    made = converted(METHODS[method])(NETWORKS[network].make(), x)
+    made = convert_with(METHODS[method])(NETWORKS[network].make(), x)
     before = [parameter.clone() for parameter in made.parameters()]
-    Step(made, x, y)()
+    TrainingStep(made, x, y)()
     assert any(not torch.equal(old, new) for old, new in zip(before, made.parameters(), strict=True))
-    probs = answer(made, x)().probs
+    probs = prepare_forward(made, x)().probs
     assert probs.shape == (2, CLASSES)
     assert probs.isfinite().all()
 
@@ -58,9 +58,9 @@ def test_a_batch_fits_its_network_and_images_have_their_channels_last(network):
 
 
 def test_the_table_has_a_training_step_and_an_answer_of_every_method_on_every_network():
-    assert len(table(NETWORKS, METHODS)) == 2 * len(NETWORKS) * len(METHODS)
-    assert len(table(["mlp"], ["mimo", "inner"])) == 4
-    job = table(["mlp"], ["mimo"])[0]
+    assert len(plan_table(NETWORKS, METHODS)) == 2 * len(NETWORKS) * len(METHODS)
+    assert len(plan_table(["mlp"], ["mimo", "inner"])) == 4
+    job = plan_table(["mlp"], ["mimo"])[0]
     (row,) = job.rows(job.heat.run(4, 2, lambda slices: None))
     assert {"network": "mlp", "method": "mimo", "work": "training step"}.items() <= row.items()
     assert row["time"]["low"] <= row["time"]["median"] <= row["time"]["high"]
@@ -68,10 +68,10 @@ def test_the_table_has_a_training_step_and_an_answer_of_every_method_on_every_ne
     assert row["flops"] > 1
 
 
-@pytest.mark.parametrize("place", range(len(TRIALS)))
+@pytest.mark.parametrize("place", range(len(TARGET_GROUPS)))
 def test_every_target_is_measured(place):
-    trial = TRIALS[place]
-    job = targets([trial.network], METHODS)[[t for t in TRIALS if t.network == trial.network].index(trial)]
+    trial = TARGET_GROUPS[place]
+    job = plan_targets([trial.network], METHODS)[[t for t in TARGET_GROUPS if t.network == trial.network].index(trial)]
     told = []
     rows = job.rows(job.heat.run(2, 1, told.append))
     assert [row["name"] for row in rows] == [target.name for target in trial.targets]
@@ -81,28 +81,30 @@ def test_every_target_is_measured(place):
 
 
 def test_targets_are_chosen_by_network_and_method_and_bring_what_is_shown_beside_them():
-    (job,) = targets(["lenet5"], ["variance"])
+    (job,) = plan_targets(["lenet5"], ["variance"])
     assert [entry.name for entry in job.heat.entries] == ["Variance, first dense layer, K = 20", "naive: 20 passes"]
-    assert targets(["lenet5"], ["mixture"]) == []
-    assert targets(["vit"], METHODS) == []
+    assert plan_targets(["lenet5"], ["mixture"]) == []
+    assert plan_targets(["vit"], METHODS) == []
 
 
 def test_a_target_is_met_by_its_median_or_where_nothing_is_timed_by_memory():
     def verdict(found, most):
-        return _verdict(Trial("mlp", "forward", ()), Target("it", converted(pluribus.Single()), most, "single"), found)
+        return _judge_target(
+            TargetGroup("mlp", "forward", ()), Target("it", convert_with(pluribus.Single()), most, "single"), found
+        )
 
-    timed = Measured(Ratio(1.05, 1.0, 1.2), memory=9.0, flops=9.0)
+    timed = CostRatios(Ratio(1.05, 1.0, 1.2), memory=9.0, flops=9.0)
     assert verdict(timed, 1.05)["met"] is True
     assert verdict(timed, 1.04)["met"] is False
     assert verdict(timed, None)["met"] is None
-    assert verdict(Measured(None, memory=1.02, flops=None), 1.05)["value"] == 1.02
+    assert verdict(CostRatios(None, memory=1.02, flops=None), 1.05)["value"] == 1.02
 
 
 def test_dropout_stands_between_the_convolutions_of_all_nine_blocks():
     x, _ = NETWORKS["resnet20"].batch(2)
     net = NETWORKS["resnet20"].make().eval()
     before = net(x)
-    made = dropping(net, x)
+    made = add_dropout_to_blocks(net, x)
     assert len(made.changes) == 9
     torch.testing.assert_close(net.eval()(x), before)  # nothing else has changed
     block = net.get_submodule("1.0")
@@ -112,16 +114,16 @@ def test_dropout_stands_between_the_convolutions_of_all_nine_blocks():
 
 def test_late_dropout_leaves_all_but_the_last_layer_to_one_pass():
     x, _ = NETWORKS["lenet5"].batch(2)
-    told = dropping_late(NETWORKS["lenet5"].make(), x).eval().describe()
+    told = add_late_dropout(NETWORKS["lenet5"].make(), x).eval().describe()
     assert told.members == 20
     assert told.flops / told.base_flops < 1.1
 
 
 def test_the_naive_average_runs_four_layers_for_each_convolution():
     x, y = NETWORKS["resnet20"].batch(2)
-    net = averaging(NETWORKS["resnet20"].make(), x)
-    averages = [module for module in net.modules() if isinstance(module, Average)]
+    net = average_four_layers(NETWORKS["resnet20"].make(), x)
+    averages = [module for module in net.modules() if isinstance(module, LayerAverage)]
     assert [len(average.layers) for average in averages] == [4] * 19
     weights = [layer.weight for layer in averages[5].layers]
     assert not torch.equal(weights[0], weights[1])
-    Step(net, x, y)()
+    TrainingStep(net, x, y)()
