@@ -24,8 +24,7 @@ __all__ = [
     "attack",
     "bias_variance",
     "by_class",
-    "cost",
-    "deviations",
+    "compare_cost",
     "disagreement",
     "error_correlation",
     "kappa",
@@ -37,4 +36,5 @@ __all__ = [
     "prune",
     "response",
     "sparsity",
+    "standard_deviations",
 ]

@@ -2,8 +2,8 @@
 
     score_ij < threshold   →   w_ij = 0  (mean and σ)       or       w_ij = μ_ij  (σ alone)
 
-The score is the user's. `standard_deviations`, σ_ij, is that of Neklyudov et al., ICLR 2019, figure 5, where it loses nothing to zero
-98 % of a variance layer; |κ| of `curvature` that of the earlier version of the paper, section 6.4.
+The score is the user's. `standard_deviations`, σ_ij, is the score of Neklyudov et al., ICLR 2019, figure 5, where zeroing 98 %
+of a variance layer loses nothing; |κ| of `curvature` is the score of the earlier version of the paper, section 6.4.
 
 A pruned ensemble is for answers: training goes on from its numbers, and may move them, and its penalty is that of random
 weights. A linear layer that is mostly zeros also answers faster, see `core.random_weights`.
@@ -31,8 +31,9 @@ def prune(
 ) -> Ensemble:
     """A copy without the random weights that score less than `threshold`, or without the `share` that scores least.
 
-    `scores` has a number for every weight of the layers to prune, by name, as `standard_deviations` has; the share is of all of them
-    together, and among equal scores the first go first. Signed scores are taken as they are: pass the absolute value of κ.
+    `scores` has a number for every weight of the layers to prune, by name, as `standard_deviations` has; the share is of all
+    of them together, and among equal scores the first go first. Signed scores are taken as they are: pass the absolute
+    value of κ.
 
     >>> import pluribus
     >>> ensemble = pluribus.ensemble(torch.nn.Linear(4, 5), pluribus.Variance(include="*"))

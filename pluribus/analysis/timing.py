@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..metrics.intervals import _quantile as quantile
+from ..metrics.intervals import quantile
 
 Run = Callable[[], Any]
 MIN_SECONDS = 5e-3

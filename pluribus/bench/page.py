@@ -13,6 +13,7 @@ from .workloads import TITLES
 
 Json = dict[str, Any]
 BEGIN, END = "<!-- cost table: make bench -->", "<!-- end -->"
+VERDICTS = {True: "met", False: "**missed**", None: ""}
 NOTHING = "Not measured yet: `make bench`."
 
 
@@ -37,7 +38,7 @@ def format_body(results: Json, figures: str) -> str:
     return "\n\n".join([*filled, format_runs(results["runs"])]) if filled else NOTHING
 
 
-# --- in a document ------------------------------------------------------------------------------------------------------
+# --- in a document -----------------------------------------------------------------------------------------------------
 
 
 def split_document(document: Path) -> tuple[str, str]:
@@ -61,7 +62,7 @@ def update_document(path: Path, results: Json, folder: Path) -> None:
     write_file(path, before + format_section(results, figures) + after)
 
 
-# --- parts ---------------------------------------------------------------------------------------------------------
+# --- parts -------------------------------------------------------------------------------------------------------------
 
 
 def format_targets(rows: list[Json]) -> str:
@@ -72,9 +73,7 @@ def format_targets(rows: list[Json]) -> str:
         what = f"{NETWORKS[row['network']].title}, {TITLES[row['work']]}: {row['name']}"
         half = "counted" if row["time"] is None else format_middle_half(row["time"])
         most = "" if row["most"] is None else f"≤ {format_ratio(row['most'])}"
-        lines.append(
-            _format_row(what, format_ratio(row["value"]), half, most, {True: "met", False: "**missed**", None: ""}[row["met"]])
-        )
+        lines.append(_format_row(what, format_ratio(row["value"]), half, most, VERDICTS[row["met"]]))
     return "\n".join(lines)
 
 
@@ -150,7 +149,7 @@ def format_runs(found: Json) -> str:
     return "\n".join(lines)
 
 
-# --- cells --------------------------------------------------------------------------------------------------------------
+# --- cells -------------------------------------------------------------------------------------------------------------
 
 
 def format_ratio(value: float | None) -> str:

@@ -34,7 +34,9 @@ PARTS = tuple(KEYS)
 
 def list_row_keys(part: str) -> Sequence[tuple[str, ...]]:
     """List the keys of all rows that a part can have today, in the order of the tables."""
-    return {"targets": list_target_keys, "table": list_table_keys, "growth": list_growth_keys}[part]()
+    if part == "targets":
+        return list_target_keys()
+    return list_table_keys() if part == "table" else list_growth_keys()
 
 
 def create_results() -> Json:

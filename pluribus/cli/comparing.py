@@ -49,11 +49,12 @@ def compare(
 
     Every number with its spread over seeds; for each method the share of a deep ensemble's gain that it keeps, beside its cost.
     """
+    from ..experiments import check_workers
     from ..runs import config as configs
     from ..runs import folder as folders
     from ..runs.choice import several
     from ..runs.compare import Comparison, every
-    from ..runs.grid import check_workers, seeds_of
+    from ..runs.grid import seeds_of
     from ..runs.judging import asked
     from ..training.interrupts import Interrupted
     from .show import comparing, comparison

@@ -42,10 +42,10 @@ def train(
 
     Several methods (between commas) or seeds make a grid of runs.
     """
+    from ..experiments import check_workers
     from ..runs import config as configs
     from ..runs import folder as folders
     from ..runs.choice import several
-    from ..runs.grid import check_workers
     from ..runs.train import leader
     from ..runs.train import train as start
     from ..training.interrupts import Interrupted

@@ -17,7 +17,7 @@ from pluribus.bench.page import (
 from pluribus.bench.results import create_results, merge_rows
 from pluribus.core.errors import FileError
 
-from .invented import ABOUT, cell, grown, target
+from .example_rows import ABOUT, cell, grown, target
 
 
 def results():

@@ -7,7 +7,7 @@ import pytest
 from pluribus.bench.results import PARTS, create_results, find_processor_name, merge_rows, read_results, save_results
 from pluribus.core.errors import FileError
 
-from .invented import ABOUT, cell, grown, target
+from .example_rows import ABOUT, cell, grown, target
 
 
 def test_a_run_replaces_the_rows_that_it_measured_and_leaves_the_others():
@@ -45,7 +45,7 @@ def test_what_is_saved_is_read(tmp_path):
 @pytest.mark.parametrize("text", ["", "[]", "null", '{"format": 2}', '{"format": 1, "runs": {}, "table": [{}]}', "\0"])
 def test_a_file_that_is_something_else_is_refused(tmp_path, text):
     (tmp_path / "bench.json").write_text(text)
-    with pytest.raises(FileError, match="does not hold what `pluribus bench` leaves"):
+    with pytest.raises(FileError, match="does not hold results of `pluribus bench`"):
         read_results(tmp_path)
 
 

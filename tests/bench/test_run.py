@@ -6,19 +6,22 @@ import torch
 from pluribus.bench import results
 from pluribus.bench.run import BenchError, Settings, plan_benchmark, run_benchmark, thread_count
 
-from .invented import ABOUT
+from .example_rows import ABOUT
 
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("pluribus.bench.race.SLICE", 0.0)
+    monkeypatch.setattr("pluribus.analysis.timing.MIN_SECONDS", 0.0)
 
 
 def test_everything_is_planned_unless_something_is_named():
     plan = plan_benchmark()
     assert list(plan) == ["targets", "table", "growth"]
-    assert {job.heat.network.title for job in plan["growth"]} == {"LeNet-5"}
-    assert {job.heat.network.title for job in plan_benchmark(["growth"], ["mlp", "vit"])["growth"]} == {"MLP 64-64", "ViT"}
+    assert {job.measurement.network.title for job in plan["growth"]} == {"LeNet-5"}
+    assert {job.measurement.network.title for job in plan_benchmark(["growth"], ["mlp", "vit"])["growth"]} == {
+        "MLP 64-64",
+        "ViT",
+    }
     assert list(plan_benchmark(None, ["vit"], ["maxout"])) == ["table"]  # the others have nothing of it
 
 

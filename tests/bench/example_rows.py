@@ -1,4 +1,4 @@
-"""Results that nobody measured."""
+"""Example rows for the tests of results, page and figures."""
 
 from pluribus.bench.growth import fit_lines
 
