@@ -15,8 +15,8 @@ from ..data import Data
 from ..data.catalog import SETS
 from ..data.corruptions import EXTRA, SEVERITIES, SMALLEST, STANDARD
 from ..data.dataset import Part
-from ..metrics.calibration import temperature, tempered
-from ..metrics.regression import fitted_noise
+from ..metrics.calibration import apply_temperature, fit_temperature
+from ..metrics.regression import fit_noise_variance
 from .answers import Case
 from .attacked import KINDS, attacked, meant
 from .choice import parse
@@ -82,13 +82,13 @@ def judgement(
     """All that is asked for, as JSON, and the record of the rows. `aside` holds validation rows, if there are any."""
     task = case.data.task
     held = held_out(case, aside)
-    noise = fitted_noise(*held) if held and task == "regression" else None
-    heat = temperature(*held) if held and judging.temperature and task == "classification" else None
+    noise = fit_noise_variance(*held) if held and task == "regression" else None
+    heat = fit_temperature(*held) if held and judging.temperature and task == "classification" else None
     kept, cooled = record(task, noise), record(task)
     for p, y in case.answers():
         kept.add(p, y)
         if heat is not None:
-            cooled.add(tempered(p, heat), y)
+            cooled.add(apply_temperature(p, heat), y)
     told: dict[str, Any] = {
         "rows": len(case.part),
         "members": case.members,

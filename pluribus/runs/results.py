@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..core.saving import read_tensors
 from ..data.corruptions import STANDARD
-from ..metrics.intervals import Interval
+from ..metrics.intervals import Interval, central_interval
 from .folder import Run
 from .shift import mce
 
@@ -150,11 +150,11 @@ class Draws:
         self.drawn = {name: drawn[:, place] for place, name in enumerate(rows)}
 
     def interval(self, name: str) -> Interval:
-        return Interval(self.values[name], *edges(self.drawn[name]))
+        return Interval(self.values[name], *central_interval(self.drawn[name]))
 
     def less(self, name: str, other: str) -> Interval:
         """By how much lower it is than that of the other."""
-        return Interval(self.values[other] - self.values[name], *edges(self.drawn[other] - self.drawn[name]))
+        return Interval(self.values[other] - self.values[name], *central_interval(self.drawn[other] - self.drawn[name]))
 
     def share(self, name: str, base: str, best: str) -> Interval | None:
         """Of the best one's gain over the base; None where that gain is not beyond the noise, or the interval has no end."""
@@ -164,7 +164,7 @@ class Draws:
         gain, gains = self.drawn[base] - self.drawn[name], self.drawn[base] - self.drawn[best]
         # Where a draw has no gain to share, whatever is gained is more than any share of it.
         drawn = torch.where(gains > 0, gain / gains, gain.sign() * torch.inf)
-        low, high = edges(drawn)
+        low, high = central_interval(drawn)
         if not math.isfinite(low + high):
             return None
         return Interval((self.values[base] - self.values[name]) / whole.value, low, high)
@@ -174,13 +174,6 @@ def picked(draws: int, rows: int, generator: torch.Generator) -> Tensor:
     """How often each row is drawn: `[draws, rows]`."""
     picks = torch.randint(rows, (draws, rows), generator=generator)
     return torch.stack([torch.bincount(pick, minlength=rows) for pick in picks]).double()
-
-
-def edges(drawn: Tensor) -> tuple[float, float]:
-    """Of the middle 95 %; by ranks, as some draws may be infinite."""
-    ordered = drawn.sort().values
-    last = len(ordered) - 1
-    return ordered[round(0.025 * last)].item(), ordered[round(0.975 * last)].item()
 
 
 def rows_of(path: Path) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from ..data import Columns, Data, load
 from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupted
 from ..data.dataset import Part
 from ..data.table import SUFFIXES, read_table
-from ..metrics.detection import auroc, fpr95
+from ..metrics.ood_detection import auroc, fpr95
 from .answers import Case
 from .choice import parse
 from .config import ConfigError

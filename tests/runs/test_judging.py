@@ -42,10 +42,10 @@ def test_the_temperature_is_that_of_the_validation_rows_and_reported_apart(digit
     one = case(digits)
     told, _ = judgement(one, aside(digits), asked())
     p = one.ensemble.predict(digits.preparation(aside(digits).x))
-    assert told["tempered"]["temperature"] == pytest.approx(calibration.temperature(p, aside(digits).y), rel=1e-3)
+    assert told["tempered"]["temperature"] == pytest.approx(calibration.fit_temperature(p, aside(digits).y), rel=1e-3)
     own = one.ensemble.predict(digits.preparation(one.part.x))
     assert told["scores"]["nll"] == pytest.approx(pluribus.metrics.nll(own, one.part.y), rel=1e-5)
-    cooled = calibration.tempered(own, told["tempered"]["temperature"])
+    cooled = calibration.apply_temperature(own, told["tempered"]["temperature"])
     assert told["tempered"]["nll"] == pytest.approx(pluribus.metrics.nll(cooled, one.part.y), rel=1e-5)
 
 
