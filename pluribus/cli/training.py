@@ -46,7 +46,7 @@ def train(
     from ..runs import config as configs
     from ..runs import folder as folders
     from ..runs.choice import several
-    from ..runs.train import leader
+    from ..runs.train import is_leader
     from ..runs.train import train as start
     from ..training.interrupts import Interrupted
     from .show import result
@@ -79,10 +79,10 @@ def train(
     try:
         done = start(made, path, resume=resume is not None, progress=not quiet)
     except Interrupted:
-        if not leader():
+        if not is_leader():
             raise SystemExit(130) from None
         fail(f"stopped, and saved; go on with: pluribus train --resume {path}", 130)
-    if leader():
+    if is_leader():
         result(done, path)
 
 
