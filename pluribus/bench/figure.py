@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..reports.drawing import MUTED, plain, svg
-from ..reports.palette import LIGHT, MARKERS, style
+from ..reports.palette import LIGHT, MARKERS, method_style
+from ..reports.svg import MUTED, draw_svg, style_axes
 from .cases import METHODS, TABLED
 from .networks import NETWORKS
 
@@ -16,12 +16,12 @@ Json = dict[str, Any]
 
 def costs(results: Json) -> bytes:
     """Time of every method on every network, as SVG."""
-    return svg(lambda figure: _costs(figure, results["table"]))
+    return draw_svg(lambda figure: _costs(figure, results["table"]))
 
 
 def grown(results: Json) -> bytes:
     """Time against M and K with the lines through it, as SVG."""
-    return svg(lambda figure: _grown(figure, results["growth"]))
+    return draw_svg(lambda figure: _grown(figure, results["growth"]))
 
 
 def _costs(figure: "Figure", rows: list[Json]) -> None:
@@ -42,7 +42,7 @@ def _costs(figure: "Figure", rows: list[Json]) -> None:
         _doubling(axes)
         axes.set_title(work, loc="left", fontsize=11)
         axes.set_xlabel("time, × the base network")
-        plain(axes, grid=False)
+        style_axes(axes, grid=False)
     panels[0].set_yticks(range(len(methods)), methods)
     panels[0].invert_yaxis()
     _legend(figure)
@@ -62,7 +62,7 @@ def _grown(figure: "Figure", rows: list[Json]) -> None:
                     labelled.add(row["method"])
             axes.set_title(f"{NETWORKS[network].title}, {work}", loc="left", fontsize=11)
             axes.set_xlabel("members or copies, M" if axis == "M" else "draws, K")
-            plain(axes)
+            style_axes(axes)
         panels[place][0].set_ylabel("time, × the base network")
     _legend(figure)
 
@@ -77,7 +77,7 @@ def _line(axes: "Axes", row: Json, label: str | None) -> None:
 
 
 def _look(index: int) -> dict[str, Any]:
-    look = style(index)
+    look = method_style(index)
     colour = LIGHT[look.colour]
     face = "white" if look.open else colour
     return {
