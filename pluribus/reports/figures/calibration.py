@@ -169,8 +169,8 @@ def _make_steps(methods: list[tuple[int, dict[str, Any]]], key: str, title: str,
         f"{short} before and after temperature scaling: lower afterwards for {lower} of {format_count(len(changes), 'method')}"
     )
     if lower:
-        ends = [format_value(v.value, kind) for v in (before, after)]  # type: ignore[arg-type]
-        alt += f"; the largest fall is that of {name}, from {ends[0]} to {ends[1]}"
+        texts = [format_value(v.value, kind) for v in (before, after)]  # type: ignore[arg-type]
+        alt += f"; the largest fall is that of {name}, from {texts[0]} to {texts[1]}"
     alt += "."
     return View(alt, data, shown)
 
