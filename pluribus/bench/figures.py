@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from ..core.spec import Spec
-from ..reports.drawing import MUTED, plain, svg
-from ..reports.palette import LIGHT, MARKERS, style
+from ..reports.palette import LIGHT, MARKERS, method_style
+from ..reports.svg import MUTED, draw_svg, style_axes
 from .methods import list_methods
 from .networks import NETWORKS
 from .table import TABLE_WORKLOADS
@@ -18,12 +18,12 @@ Json = dict[str, Any]
 
 def draw_costs(results: Json) -> bytes:
     """Draw the time of every method on every network, as SVG."""
-    return svg(lambda figure: _draw_costs(figure, results["table"]))
+    return draw_svg(lambda figure: _draw_costs(figure, results["table"]))
 
 
 def draw_growth(results: Json) -> bytes:
     """Draw time against M and K with fitted lines, as SVG."""
-    return svg(lambda figure: _draw_growth(figure, results["growth"]))
+    return draw_svg(lambda figure: _draw_growth(figure, results["growth"]))
 
 
 def _draw_costs(figure: "Figure", rows: list[Json]) -> None:
@@ -44,7 +44,7 @@ def _draw_costs(figure: "Figure", rows: list[Json]) -> None:
         _scale_by_doubling(axes)
         axes.set_title(work, loc="left", fontsize=11)
         axes.set_xlabel("time, × the base network")
-        plain(axes, grid=False)
+        style_axes(axes, grid=False)
     panels[0].set_yticks(range(len(methods)), methods)
     panels[0].invert_yaxis()
     _add_legend(figure)
@@ -64,7 +64,7 @@ def _draw_growth(figure: "Figure", rows: list[Json]) -> None:
                     labelled.add(row["method"])
             axes.set_title(f"{NETWORKS[network].title}, {work}", loc="left", fontsize=11)
             axes.set_xlabel("members or copies, M" if axis == "M" else "draws, K")
-            plain(axes)
+            style_axes(axes)
         panels[place][0].set_ylabel("time, × the base network")
     _add_legend(figure)
 
@@ -79,7 +79,7 @@ def _draw_line(axes: "Axes", row: Json, label: str | None) -> None:
 
 
 def _get_look(index: int) -> dict[str, Any]:
-    look = style(index)
+    look = method_style(index)
     colour = LIGHT[look.colour]
     face = "white" if look.open else colour
     return {

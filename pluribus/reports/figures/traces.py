@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ..palette import style
-from ..reading import Kind, Value, written
+from ..palette import method_style
+from ..values import Kind, Value, format_value
 
 Trace = dict[str, Any]
 Layout = dict[str, Any]
@@ -59,7 +59,7 @@ class Figure:
     key: list[int] = field(default_factory=list)
 
 
-def layout(title: str = "", x: Layout | None = None, y: Layout | None = None, **more: Any) -> Layout:
+def make_layout(title: str = "", x: Layout | None = None, y: Layout | None = None, **more: Any) -> Layout:
     """The y axis is named above the plot, where it takes no width from it on a phone."""
     axis = {"gridcolor": "@grid", "linecolor": "@rule", "zeroline": False, "automargin": True, "ticks": "", "fixedrange": False}
     made: Layout = {
@@ -79,27 +79,27 @@ def layout(title: str = "", x: Layout | None = None, y: Layout | None = None, **
     return made | more
 
 
-def named(title: str) -> Layout:
+def axis_title(title: str) -> Layout:
     return {"text": title, "standoff": 8, "font": {"size": 13, "color": "@muted"}}
 
 
-def plain(text: Any) -> str:
+def escape_text(text: Any) -> str:
     """Plotly reads its texts as a little HTML."""
     return html.escape(str(text), quote=False)
 
 
-def points(index: int, name: str, x: Value, y: Value, hover: str, percent: tuple[bool, bool]) -> Trace:
+def make_point(index: int, name: str, x: Value, y: Value, hover: str, percent: tuple[bool, bool]) -> Trace:
     """One method in a scatter plot, with its bars; `percent` says which of x and y are shares to be shown as %."""
-    look = style(index)
+    look = method_style(index)
     factor_x, factor_y = (100 if flag else 1 for flag in percent)
     trace: Trace = {
         "type": "scatter",
         "mode": "markers",
-        "name": plain(name),
+        "name": escape_text(name),
         "meta": {"method": index},
         "x": [x.value * factor_x],
         "y": [y.value * factor_y],
-        "marker": marker(index, 11),
+        "marker": make_marker(index, 11),
         "hovertemplate": f"<b>%{{fullData.name}}</b><br>{hover}<extra></extra>",
     }
     for axis, v, factor in (("error_x", x, factor_x), ("error_y", y, factor_y)):
@@ -111,34 +111,34 @@ def points(index: int, name: str, x: Value, y: Value, hover: str, percent: tuple
     return trace
 
 
-def marker(index: int, size: int) -> Trace:
-    look = style(index)
+def make_marker(index: int, size: int) -> Trace:
+    look = method_style(index)
     bigger = {"star": 3, "diamond": 0, "circle": 0, "square": -1}.get(look.symbol.removesuffix("-open"), 1)
     return {"symbol": look.symbol, "color": look.token, "size": size + bigger, "line": {"width": 2 if look.open else 0}}
 
 
-def line(index: int, name: str, x: Sequence[Any], y: Sequence[Any], hover: str, size: int = 7, dash: str = "") -> Trace:
-    look = style(index)
+def make_line(index: int, name: str, x: Sequence[Any], y: Sequence[Any], hover: str, size: int = 7, dash: str = "") -> Trace:
+    look = method_style(index)
     return {
         "type": "scatter",
         "mode": "lines+markers" if size else "lines",
-        "name": plain(name),
+        "name": escape_text(name),
         "meta": {"method": index},
         "x": list(x),
         "y": list(y),
         "line": {"color": look.token, "width": 2, "dash": dash or look.dash},
-        "marker": marker(index, size or 1),
+        "marker": make_marker(index, size or 1),
         "hovertemplate": f"<b>%{{fullData.name}}</b><br>{hover}<extra></extra>",
     }
 
 
-def guide(x: Sequence[Any], y: Sequence[Any], dash: str = "dash", shape: str = "linear", name: str = "") -> Trace:
+def make_guide(x: Sequence[Any], y: Sequence[Any], dash: str = "dash", shape: str = "linear", name: str = "") -> Trace:
     """A line that is no method: a diagonal, chance, a Pareto front."""
     style_ = {"color": "@muted", "width": 1.4, "dash": dash, "shape": shape}
     return {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y), "line": style_, "name": name, "hoverinfo": "skip"}
 
 
-def cost_axis(values: Sequence[Value], title: str) -> Layout:
+def make_cost_axis(values: Sequence[Value], title: str) -> Layout:
     """Ratios. Where they differ much, each doubling is the same step; else the axis is plain."""
     ends = [end for v in values for end in (v.value, *(v.reach or ()))]
     low, high = min(ends), max(ends)
@@ -148,12 +148,12 @@ def cost_axis(values: Sequence[Value], title: str) -> Layout:
         ticks = [float(every) ** power for power in range(first, last + 1)]
         reach = [math.log10(low) - 0.08, math.log10(high) + 0.12]
         texts = [f"{tick:g}×" for tick in ticks]
-        return {"type": "log", "tickvals": ticks, "ticktext": texts, "range": reach, "title": named(title)}
+        return {"type": "log", "tickvals": ticks, "ticktext": texts, "range": reach, "title": axis_title(title)}
     room = 0.12 * (high - low) or 0.1 * abs(high) or 1
-    return {"ticksuffix": "×", "range": [low - room, high + room], "nticks": 6, "title": named(title)}
+    return {"ticksuffix": "×", "range": [low - room, high + room], "nticks": 6, "title": axis_title(title)}
 
 
-def bars(values: Sequence[Value | None]) -> str:
+def describe_error_bars(values: Sequence[Value | None]) -> str:
     """What the error bars of these values are, in a sentence."""
     known = [v for v in values if v is not None]
     drawn = sum(v.low is not None and v.high is not None for v in known)
@@ -167,18 +167,18 @@ def bars(values: Sequence[Value | None]) -> str:
     return "There is one seed, hence no bars: how far chance goes is not known."
 
 
-def extremes(pairs: Sequence[tuple[str, Value | None]], kind: Kind) -> str:
+def describe_range(pairs: Sequence[tuple[str, Value | None]], kind: Kind) -> str:
     """ "from 91.20 % (single) to 97.31 % (inner)"."""
     known = [(name, v.value) for name, v in pairs if v is not None]
     if not known:
         return "no values"
     low, high = min(known, key=lambda pair: pair[1]), max(known, key=lambda pair: pair[1])
     if low == high or len(known) == 1:
-        return f"{written(low[1], kind)} ({low[0]})"
-    return f"from {written(low[1], kind)} ({low[0]}) to {written(high[1], kind)} ({high[0]})"
+        return f"{format_value(low[1], kind)} ({low[0]})"
+    return f"from {format_value(low[1], kind)} ({low[0]}) to {format_value(high[1], kind)} ({high[0]})"
 
 
-def front(costs: Sequence[float], losses: Sequence[float]) -> list[int]:
+def find_pareto_front(costs: Sequence[float], losses: Sequence[float]) -> list[int]:
     """Who is not beaten: nobody costs as little or less and does better. In the order of cost."""
     kept: list[int] = []
     for index in sorted(range(len(costs)), key=lambda i: (costs[i], losses[i])):

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 Kind = Literal["percent", "share", "score", "small", "ratio", "count"]
 
 
-FAR = -1.0
+LOWEST_SHARE = -1.0
 """A share of the gain below this says only that a method is far worse than one network; by how much, its NLL tells."""
 
 
@@ -27,47 +27,47 @@ class Value(NamedTuple):
         return (self.value - self.std, self.value + self.std) if self.std is not None else None
 
 
-def finite(x: Any) -> float | None:
+def to_finite(x: Any) -> float | None:
     """A diverged run leaves NaN and ∞, which JSON has no word for: they count as not had."""
     return float(x) if isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) else None
 
 
-def value(x: Any) -> Value | None:
+def parse_value(x: Any) -> Value | None:
     """Of a number, an interval or a bare number."""
     if not isinstance(x, dict):
-        bare = finite(x)
+        bare = to_finite(x)
         return None if bare is None else Value(bare)
-    middle = finite(x.get("mean", x.get("value")))
+    middle = to_finite(x.get("mean", x.get("value")))
     if middle is None:
         return None
     # One seed has no spread, and a zero would look like certainty.
-    spread = finite(x.get("std")) if len(x.get("seeds") or (0, 0)) > 1 else None
-    return Value(middle, spread, finite(x.get("low")), finite(x.get("high")))
+    std = to_finite(x.get("std")) if len(x.get("seeds") or (0, 0)) > 1 else None
+    return Value(middle, std, to_finite(x.get("low")), to_finite(x.get("high")))
 
 
-def dig(x: Any, *path: str) -> Any:
+def get_nested(x: Any, *path: str) -> Any:
     """`x[path[0]][path[1]]…`, or None where the way ends."""
     for step in path:
         x = x.get(step) if isinstance(x, dict) else None
     return x
 
 
-def read(method: dict[str, Any], *path: str) -> Value | None:
-    return value(dig(method, *path))
+def read_value(method: dict[str, Any], *path: str) -> Value | None:
+    return parse_value(get_nested(method, *path))
 
 
-def series(x: Any) -> list[float | None]:
-    return [finite(entry) for entry in x] if isinstance(x, list | tuple) else []
+def read_series(x: Any) -> list[float | None]:
+    return [to_finite(entry) for entry in x] if isinstance(x, list | tuple) else []
 
 
-def written(x: float | None, kind: Kind, unit: bool = True) -> str:
+def format_value(x: float | None, kind: Kind, unit: bool = True) -> str:
     """As it stands in a cell (`unit=False`: the heading has it) or in a sentence."""
     if x is None:
         return "–"
     if kind == "percent":
         text = f"{100 * x:.2f}" + (" %" if unit else "")
     elif kind == "share":
-        text = (f"{100 * x:.0f}" if x >= FAR else f"< {100 * FAR:.0f}") + (" %" if unit else "")
+        text = (f"{100 * x:.0f}" if x >= LOWEST_SHARE else f"< {100 * LOWEST_SHARE:.0f}") + (" %" if unit else "")
     elif kind == "score":
         text = f"{x:.4f}"
     elif kind == "small":
@@ -81,17 +81,17 @@ def written(x: float | None, kind: Kind, unit: bool = True) -> str:
     return bare if text[0] == "-" and not any(digit in bare for digit in "123456789") else text.replace("-", "−")
 
 
-def spread(v: Value, kind: Kind) -> str:
+def format_spread(v: Value, kind: Kind) -> str:
     """What stands small beside a mean: "± 0.12" over seeds, else the interval."""
 
     def like(x: float) -> str:
         """With as many decimals as the mean itself."""
-        decimals = written(v.value, kind).partition(".")[2]
+        decimals = format_value(v.value, kind).partition(".")[2]
         if kind != "small" or not decimals.isdigit():
-            return written(x, kind, unit=False)
+            return format_value(x, kind, unit=False)
         return f"{x:.{len(decimals)}f}".replace("-", "−")
 
-    if kind == "share" and v.value < FAR:
+    if kind == "share" and v.value < LOWEST_SHARE:
         text = ""
     elif v.std is not None:
         text = f"± {like(v.std)}"
@@ -102,17 +102,17 @@ def spread(v: Value, kind: Kind) -> str:
     return text.replace("×", "")
 
 
-def sentence(v: Value, kind: Kind) -> str:
+def format_with_spread(v: Value, kind: Kind) -> str:
     """A value in running text: "83 % (61 to 97)"."""
-    beside = spread(v, kind)
-    return written(v.value, kind) + (f" ({beside})" if beside else "")
+    beside = format_spread(v, kind)
+    return format_value(v.value, kind) + (f" ({beside})" if beside else "")
 
 
-def listed(words: Iterable[str]) -> str:
+def join_words(words: Iterable[str]) -> str:
     """ "a, b and c"."""
     words = list(words)
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else ""
 
 
-def counted(n: int, noun: str) -> str:
+def format_count(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -19,7 +19,7 @@ pluribus bench --part table,growth --networks lenet5 --methods mimo,mixture
 pluribus bench --part none --out benchmarks/results --docs docs/performance.md"""
 
 
-def _names(text: str | None) -> list[str] | None:
+def _split_names(text: str | None) -> list[str] | None:
     return None if text in (None, "all") else [name.strip() for name in str(text).split(",") if name.strip()]
 
 
@@ -73,10 +73,10 @@ def bench(
     from ..bench.page import split_document, update_document
     from ..bench.run import Settings, plan_benchmark, run_benchmark
     from ..runs.folder import machine
-    from .show_bench import benched
+    from .show_bench import print_bench
 
     settings = Settings(repeats, batch) if threads is None else Settings(repeats, batch, threads)
-    plan = {} if part == "none" else plan_benchmark(_names(part), _names(networks), _names(methods))
+    plan = {} if part == "none" else plan_benchmark(_split_names(part), _split_names(networks), _split_names(methods))
     if docs is not None:
         split_document(docs)
     if plan:
@@ -94,13 +94,13 @@ def bench(
 
             found = run_benchmark(plan, out, settings, machine(), report)
     else:
-        found = again(out)
+        found = load_results(out)
     if docs is not None:
         update_document(docs, found, out)
-    benched(found, out)
+    print_bench(found, out)
 
 
-def again(folder: Path) -> dict[str, Any]:
+def load_results(folder: Path) -> dict[str, Any]:
     """Page and figures from what was measured before."""
     from ..bench import results
     from ..core.errors import FileError

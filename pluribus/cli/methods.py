@@ -57,7 +57,7 @@ def methods(name: Name = None) -> None:
         table = Table("name", "what", "parameters", "FLOPs", caption="LeNet-5 with each method at its defaults, × the base")
         for key, kind in Spec.registry.items():
             parameters, flops = costs(kind())
-            table.add_row(key, summary(kind), f"{parameters:.2f}", f"{flops:.2f}")
+            table.add_row(key, read_summary(kind), f"{parameters:.2f}", f"{flops:.2f}")
         console.print(table)
         console.print("The options of one: pluribus methods NAME", style="dim")
         return
@@ -78,6 +78,6 @@ def methods(name: Name = None) -> None:
     console.print(f"pluribus train --data digits --method {name}", style="dim", highlight=False)
 
 
-def summary(kind: type) -> str:
+def read_summary(kind: type) -> str:
     """The first line of its docstring."""
     return (kind.__doc__ or "").strip().splitlines()[0]

@@ -9,7 +9,7 @@ import typer
 
 from ..core.errors import FileError
 from .app import app, fail
-from .flags import given, settings
+from .setting_options import make_setting_options, parse_settings
 
 EPILOG = """[bold]Examples[/]
 
@@ -46,19 +46,19 @@ def train(
     from ..runs import config as configs
     from ..runs import folder as folders
     from ..runs.choice import several
-    from ..runs.train import leader
+    from ..runs.train import is_leader
     from ..runs.train import train as start
     from ..training.interrupts import Interrupted
-    from .show import result
+    from .show import print_run
 
-    said = given(options)
+    said = parse_settings(options)
     check_workers(workers)
     if resume is not None:
         told = (config, out, members, seeds)
         if any(value is not None for value in told) or set(said) - {"data_dir", "devices"}:
             raise FileError("--resume goes on with the run as it was configured: leave the other settings out")
         if (resume / "grid.yaml").is_file():
-            grid_again(resume, workers)
+            resume_grid(resume, workers)
             return
         run = folders.opened(resume)
         made = configs.configured(configs.read(run.config) | said, str(run.config))
@@ -68,25 +68,25 @@ def train(
         method = wanted.get("method")
         methods: list[Any] = several(method) or [method] if isinstance(method, str) else [method]
         if members is not None:
-            methods = [counted(method, members) for method in methods]
+            methods = [set_size(method, members) for method in methods]
         if len(methods) > 1 or seeds is not None:
-            grid(wanted, methods, seeds, workers, out or folders.fresh(runs, "grid"))
+            run_new_grid(wanted, methods, seeds, workers, out or folders.fresh(runs, "grid"))
             return
         if methods[0] is not None:
             wanted["method"] = methods[0]
         made = configs.configured(wanted, str(config) if config and not said else "")
-        path = agreed(out, runs, made)
+        path = choose_folder(out, runs, made)
     try:
         done = start(made, path, resume=resume is not None, progress=not quiet)
     except Interrupted:
-        if not leader():
+        if not is_leader():
             raise SystemExit(130) from None
         fail(f"stopped, and saved; go on with: pluribus train --resume {path}", 130)
-    if leader():
-        result(done, path)
+    if is_leader():
+        print_run(done, path)
 
 
-def agreed(out: Path | None, runs: Path, config: Any) -> Path:
+def choose_folder(out: Path | None, runs: Path, config: Any) -> Path:
     """The run's folder: of several processes, one that they all come to."""
     from ..runs import folder as folders
     from ..runs.choice import parse
@@ -99,15 +99,15 @@ def agreed(out: Path | None, runs: Path, config: Any) -> Path:
     name = parse(config.method["name"])["name"]
     title = "-".join([Path(config.data["name"]).stem, *([config.model["name"]] if config.model else []), name])
     if "TORCHELASTIC_RUN_ID" in os.environ:
-        given = os.environ["TORCHELASTIC_RUN_ID"]
-        path = runs / f"{title}-{given if given != 'none' else os.environ.get('MASTER_PORT', 'torchrun')}"
+        job = os.environ["TORCHELASTIC_RUN_ID"]
+        path = runs / f"{title}-{job if job != 'none' else os.environ.get('MASTER_PORT', 'torchrun')}"
     else:
         path = folders.fresh(runs, title)
     os.environ["PLURIBUS_RUN"] = str(path)
     return path
 
 
-def counted(method: Any, members: str) -> dict[str, Any]:
+def set_size(method: Any, members: str) -> dict[str, Any]:
     """The method with so many members, copies or samples, whichever it counts."""
     from ..core.spec import Spec
     from ..runs.config import ConfigError, chosen, spec
@@ -123,14 +123,14 @@ def counted(method: Any, members: str) -> dict[str, Any]:
     raise ConfigError(f"{choice['name']} has no members to count: leave --members out")
 
 
-def grid(wanted: dict[str, Any], methods: list[Any], seeds: str | None, workers: str, path: Path) -> None:
+def run_new_grid(wanted: dict[str, Any], methods: list[Any], seeds: str | None, workers: str, path: Path) -> None:
     from ..runs.grid import Grid, seeds_of
 
     made = Grid.planned(path, wanted, methods, seeds_of(seeds, wanted.get("seed", 0)))
     run_grid(made, workers)
 
 
-def grid_again(path: Path, workers: str) -> None:
+def resume_grid(path: Path, workers: str) -> None:
     from ..runs.grid import Grid
 
     run_grid(Grid.opened(path), workers)
@@ -138,14 +138,14 @@ def grid_again(path: Path, workers: str) -> None:
 
 def run_grid(made: Any, workers: str) -> None:
     from ..training.interrupts import Interrupted
-    from .show import grid_result, watching
+    from .show import grid_progress, print_grid
 
     try:
-        with watching(made) as report:
+        with grid_progress(made) as report:
             results = made.run(workers, report)
     except (Interrupted, KeyboardInterrupt):
         fail(f"stopped, each run at its last checkpoint; go on with: pluribus train --resume {made.path}", 130)
-    grid_result(made, results)
+    print_grid(made, results)
 
 
 def _signature() -> inspect.Signature:
@@ -174,7 +174,7 @@ def _signature() -> inspect.Signature:
     }
     parameters = inspect.signature(train).parameters
     mine = [parameters[name].replace(annotation=annotation) for name, annotation in own.items()]
-    return inspect.Signature([*settings(), *mine])
+    return inspect.Signature([*make_setting_options(), *mine])
 
 
 train.__signature__ = _signature()  # type: ignore[attr-defined]

@@ -67,12 +67,12 @@ def reproduce(
 
     from ..papers import SCALES, chosen
     from ..papers.run import Reproduction, reproduce
-    from . import show_papers
+    from . import show_reproduce
 
     if scale not in SCALES:
         fail(f"--scale must be one of {', '.join(SCALES)}, got {scale!r}")
     if listed:
-        return show_papers.catalogue(out, names or ["ALL"])
+        return show_reproduce.print_recipes(out, names or ["ALL"])
     if not names:
         fail("name what to run, as in variance/table-1 or variance/ALL; `pluribus reproduce --list` shows everything")
     jobs = [Reproduction(recipe, scale, out, work, data_dir) for recipe in chosen(names)]
@@ -81,7 +81,7 @@ def reproduce(
         if not jobs:
             fail(f"there is nothing at scale {scale} in {out}: leave --page out to measure it")
         for job in jobs:
-            show_papers.result(show_papers.again(job), out)
+            show_reproduce.print_result(show_reproduce.rewrite_results(job), out)
         return None
     console = Console(stderr=True)
     bar = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.completed}/{task.total}"))
@@ -100,5 +100,5 @@ def reproduce(
                 before = said
 
             found = reproduce(job, workers, report)
-        show_papers.result(found, out)
+        show_reproduce.print_result(found, out)
     return None

@@ -4,10 +4,10 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .columns import COSTS, SHARE, Column, columns
-from .figures.model import front
-from .palette import LIGHT, MARKERS, THEMES, style
-from .reading import FAR, Value, listed
+from .columns import COSTS, SHARE, Column, select_columns
+from .figures.traces import find_pareto_front
+from .palette import LIGHT, MARKERS, THEMES, method_style
+from .values import LOWEST_SHARE, Value, join_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,7 @@ PLACES += [(-far, dy, "right", "center") for far in (18, 30, 45) for dy in (14, 
 ALONG = {"left": 0.0, "bottom": 0.0, "center": 0.5, "right": 1.0, "top": 1.0}
 
 
-def picture(results: dict[str, Any], path: Path) -> None:
+def write_summary_figure(results: dict[str, Any], path: Path) -> None:
     """SVG or PNG by the suffix; the same results give the same bytes.
 
     Of the share of the deep ensemble's gain, or NLL where nobody has one, against latency, or FLOPs where it was not measured.
@@ -50,24 +50,30 @@ def picture(results: dict[str, Any], path: Path) -> None:
 
 
 def draw_gain_against_cost(figure: "Figure", results: dict[str, Any], title: str) -> None:
-    """Draw one point a method on an empty figure, with its name beside it; the docstring of `picture` says of what."""
+    """Draw one point a method on an empty figure, with its name beside it; `write_summary_figure` says of what."""
     figure.set_size_inches(9, 5.6)
     axes = figure.add_subplot()
     axes.set_title(title, loc="left", fontsize=12, fontweight="bold", parse_math=False)
-    score, cost = _axes(results)
-    points = _points(results, cost, score) if score and cost else []
-    far = [name for _, name, _, y in points if score is SHARE and y.value < FAR]
+    score, cost = _choose_axes(results)
+    points = _read_points(results, cost, score) if score and cost else []
+    far = [name for _, name, _, y in points if score is SHARE and y.value < LOWEST_SHARE]
     points = [point for point in points if point[1] not in far]
     if not points or score is None or cost is None:
         axes.text(0.5, 0.5, "No method has both a score and a cost.", ha="center", color=MUTED)
         axes.set_axis_off()
         return
     factor = 100 if score.kind == "share" else 1
-    kept = front([x.value for _, _, x, _ in points], [score.loss(y.value) for *_, y in points])
+    kept = find_pareto_front([x.value for _, _, x, _ in points], [score.loss(y.value) for *_, y in points])
     for index, _, x, y in points:
-        look = style(index)
+        look = method_style(index)
         colour = LIGHT[look.colour]
-        bars: dict[str, Any] = {"xerr": _arms(x, 1), "yerr": _arms(y, factor), "ecolor": colour, "elinewidth": 1, "capsize": 2}
+        bars: dict[str, Any] = {
+            "xerr": _error_bar(x, 1),
+            "yerr": _error_bar(y, factor),
+            "ecolor": colour,
+            "elinewidth": 1,
+            "capsize": 2,
+        }
         face = "white" if look.open else colour
         axes.errorbar(
             x.value,
@@ -79,14 +85,14 @@ def draw_gain_against_cost(figure: "Figure", results: dict[str, Any], title: str
             zorder=3,
             **bars,
         )
-    _ticks(axes, points)
+    _set_ticks(axes, points)
     right = axes.get_xlim()[1]
     xs, ys = [points[k][2].value for k in kept], [points[k][3].value * factor for k in kept]
     axes.step([*xs, right], [*ys, ys[-1]], where="post", color=MUTED, linewidth=1, linestyle=":", zorder=1)
     axes.set_xlim(right=right)
     if score.kind == "share":
         low, high = axes.get_ylim()
-        axes.set_ylim(max(low, 100 * FAR - 8), min(high, 308))  # an arm may be longer
+        axes.set_ylim(max(low, 100 * LOWEST_SHARE - 8), min(high, 308))  # an arm may be longer
         axes.set_ylabel("share of the deep ensemble's NLL gain, %")
         for level in (0, 100):
             axes.axhline(level, color=GRID, linewidth=1, zorder=0)
@@ -104,34 +110,34 @@ def draw_gain_against_cost(figure: "Figure", results: dict[str, Any], title: str
         else ""
     )
     beside += "Dotted: not beaten by a cheaper method in the mean."
-    beside += f" Not shown, far below: {listed(far)}." if far else ""
+    beside += f" Not shown, far below: {join_words(far)}." if far else ""
     figure.supxlabel(beside, fontsize=8, color=MUTED, x=0.01, ha="left", parse_math=False)
-    _label(figure, axes, points, factor, list(zip([*xs, right], [*ys, ys[-1]], strict=True)))
+    _draw_labels(figure, axes, points, factor, list(zip([*xs, right], [*ys, ys[-1]], strict=True)))
 
 
-def _axes(results: dict[str, Any]) -> tuple[Column | None, Column | None]:
+def _choose_axes(results: dict[str, Any]) -> tuple[Column | None, Column | None]:
     """The first pair that two methods or more have, else the first that any has."""
-    nll = [column for column in columns(results) if column.key == "nll"]
+    nll = [column for column in select_columns(results) if column.key == "nll"]
     pairs = [(score, cost) for score in (SHARE, *nll) for cost in COSTS]
     for least in (2, 1):
         for score, cost in pairs:
-            if len(_points(results, cost, score)) >= least:
+            if len(_read_points(results, cost, score)) >= least:
                 return score, cost
     return None, None
 
 
-def _points(results: dict[str, Any], cost: Column, score: Column) -> list[Point]:
+def _read_points(results: dict[str, Any], cost: Column, score: Column) -> list[Point]:
     found = ((i, str(m["name"]), cost.of(m), score.of(m)) for i, m in enumerate(results["methods"]))
     return [(i, name, x, y) for i, name, x, y in found if x is not None and y is not None]
 
 
-def _arms(v: Value, factor: float) -> list[list[float]] | None:
+def _error_bar(v: Value, factor: float) -> list[list[float]] | None:
     if v.reach is None:
         return None
     return [[max(0.0, v.value - v.reach[0]) * factor], [max(0.0, v.reach[1] - v.value) * factor]]
 
 
-def _ticks(axes: "Axes", points: list[Point]) -> None:
+def _set_ticks(axes: "Axes", points: list[Point]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
     values = [x.value for _, _, x, _ in points]
@@ -146,7 +152,7 @@ def _ticks(axes: "Axes", points: list[Point]) -> None:
     axes.set_xlim(low, high * (high / low) ** 0.12 if axes.get_xscale() == "log" else high + 0.15 * (high - low))
 
 
-def _label(figure: "Figure", axes: "Axes", points: list[Point], factor: float, steps: list[tuple[float, float]]) -> None:
+def _draw_labels(figure: "Figure", axes: "Axes", points: list[Point], factor: float, steps: list[tuple[float, float]]) -> None:
     """Names beside their points, where they cover little; a thin line leads to those that had to go further."""
     from matplotlib.patheffects import withStroke
 
@@ -177,7 +183,7 @@ def _label(figure: "Figure", axes: "Axes", points: list[Point], factor: float, s
         ]
         choices.append([(left, low, left + size.width, low + size.height) for left, low in corners])
     room = (axes.bbox.x0, axes.bbox.y0, figure.bbox.x1 - 4, axes.bbox.y1)
-    for text, place in zip(names, _arranged(choices, marks, taken, room), strict=True):
+    for text, place in zip(names, _arrange_labels(choices, marks, taken, room), strict=True):
         dx, dy, across, along = PLACES[place]
         text.set(position=(dx, dy), ha=across, va=along)
         if max(abs(dx), abs(dy)) > 15:
@@ -186,7 +192,7 @@ def _label(figure: "Figure", axes: "Axes", points: list[Point], factor: float, s
             drawn.set_in_layout(False)
 
 
-def _arranged(choices: list[list[Box]], marks: list[Box], taken: list[Box], room: Box) -> list[int]:
+def _arrange_labels(choices: list[list[Box]], marks: list[Box], taken: list[Box], room: Box) -> list[int]:
     """For each name one of its places. One after the other takes its best, in several orders; the best of these is kept.
 
     To cover what is `taken` is bad; to stand close to another one's mark misleads.
@@ -194,8 +200,8 @@ def _arranged(choices: list[list[Box]], marks: list[Box], taken: list[Box], room
 
     def alone(index: int, rank: int, box: Box) -> float:
         outside = box[0] < room[0] or box[1] < room[1] or box[2] > room[2] or box[3] > room[3]
-        covers = sum(_overlap(box, other) for other in taken)
-        misleads = sum(_overlap(box, mark) for place, mark in enumerate(marks) if place != index)
+        covers = sum(_overlaps(box, other) for other in taken)
+        misleads = sum(_overlaps(box, mark) for place, mark in enumerate(marks) if place != index)
         return 100.0 * outside + 10.0 * covers + 3.0 * misleads + 0.1 * rank
 
     own = [[alone(index, rank, box) for rank, box in enumerate(boxes)] for index, boxes in enumerate(choices)]
@@ -206,7 +212,8 @@ def _arranged(choices: list[list[Box]], marks: list[Box], taken: list[Box], room
         for index in order:
             boxes = choices[index]
             costs = [
-                cost + 10.0 * sum(_overlap(box, other) for other in placed) for cost, box in zip(own[index], boxes, strict=True)
+                cost + 10.0 * sum(_overlaps(box, other) for other in placed)
+                for cost, box in zip(own[index], boxes, strict=True)
             ]
             chosen[index] = min(range(len(costs)), key=costs.__getitem__)
             total += costs[chosen[index]]
@@ -219,5 +226,5 @@ def _arranged(choices: list[list[Box]], marks: list[Box], taken: list[Box], room
     return min((attempt(order) for order in orders), key=lambda found: found[0])[1]
 
 
-def _overlap(a: Box, b: Box) -> bool:
+def _overlaps(a: Box, b: Box) -> bool:
     return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]

@@ -29,7 +29,7 @@ NAMES: dict[str, Callable[[], list[str]]] = {
 }
 
 
-def settings() -> list[inspect.Parameter]:
+def make_setting_options() -> list[inspect.Parameter]:
     """A parameter for every setting, None unless given, so that a file's value or the default holds."""
     made = []
     for panel, names in PANELS.items():
@@ -38,10 +38,10 @@ def settings() -> list[inspect.Parameter]:
             kind: Any = bool if field.annotation is bool else str
             option = typer.Option(
                 "--" + name.replace("_", "-") + (f"/--no-{name.replace('_', '-')}" if kind is bool else ""),
-                help=helped(name, field),
-                metavar=None if kind is bool else metavar(name, field),
+                help=format_help(name, field),
+                metavar=None if kind is bool else choose_metavar(name, field),
                 rich_help_panel=panel,
-                autocompletion=completer(name, field),
+                autocompletion=make_completer(name, field),
                 show_default=False,
             )
             annotation = Annotated[kind | None, option]
@@ -49,7 +49,7 @@ def settings() -> list[inspect.Parameter]:
     return made
 
 
-def helped(name: str, field: FieldInfo) -> str:
+def format_help(name: str, field: FieldInfo) -> str:
     """The description, and the default where it is a plain value."""
     text = str(field.description)
     default = field.default
@@ -62,26 +62,26 @@ def helped(name: str, field: FieldInfo) -> str:
     return f"{text} \\[{default}]"
 
 
-def choices(field: FieldInfo) -> list[str]:
+def list_choices(field: FieldInfo) -> list[str]:
     options = [field.annotation, *get_args(field.annotation)]
     return [str(value) for option in options if get_origin(option) is Literal for value in get_args(option)]
 
 
-def metavar(name: str, field: FieldInfo) -> str:
+def choose_metavar(name: str, field: FieldInfo) -> str:
     if name in NAMES:
         return "NAME[:KEY=VALUE,…]" if name != "data" else "NAME|PATH[:KEY=VALUE,…]"
     if name == "data_dir":
         return "FOLDER"
     text = str(field.annotation)
-    return "NAME" if choices(field) else "N" if "int" in text and "float" not in text else "X"
+    return "NAME" if list_choices(field) else "N" if "int" in text and "float" not in text else "X"
 
 
-def completer(name: str, field: FieldInfo) -> Callable[[str], list[str]] | None:
-    known = NAMES[name] if name in NAMES else (lambda: choices(field)) if choices(field) else None
+def make_completer(name: str, field: FieldInfo) -> Callable[[str], list[str]] | None:
+    known = NAMES[name] if name in NAMES else (lambda: list_choices(field)) if list_choices(field) else None
     return None if known is None else lambda incomplete: [choice for choice in known() if choice.startswith(incomplete)]
 
 
-def given(options: dict[str, Any]) -> dict[str, Any]:
+def parse_settings(options: dict[str, Any]) -> dict[str, Any]:
     """What was said on the command line, as settings."""
     said = {name: value for name, value in options.items() if value is not None}
     if "milestones" in said:

@@ -17,16 +17,16 @@ Json = dict[str, Any]
 STYLES = {"reproduced": "green", "direction reproduced": "yellow", "not reproduced": "red", "not run at this scale": "dim"}
 
 
-def again(job: Reproduction) -> Json:
+def rewrite_results(job: Reproduction) -> Json:
     """Result, figure and page of what was measured before: the rules may have changed."""
     return save(job.out, job.recipe, job.scale, job.read_cells())
 
 
-def result(found: Json, out: Path) -> None:
+def print_result(found: Json, out: Path) -> None:
     console = Console(highlight=False)
     console.print(f"[bold]{found['id']}[/] at scale {found['scale']}: {found['title']} [dim]({duration(found['seconds'])})[/]")
     if found["rows"]:
-        console.print(rows(found))
+        console.print(make_result_table(found))
     for each in found["verdicts"]:
         outcome = each["outcome"]
         console.print(f"[{STYLES[outcome]}]{MARKS[outcome]} {outcome}[/]: {each['claim']} [dim]({each['evidence']})[/]")
@@ -34,7 +34,7 @@ def result(found: Json, out: Path) -> None:
     console.print(f"[dim]All of it is in {out / paper / 'README.md'}[/]\n", soft_wrap=True)
 
 
-def rows(found: Json) -> Table:
+def make_result_table(found: Json) -> Table:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     columns = found["columns"]
     for key, heading in columns.items():
@@ -45,7 +45,7 @@ def rows(found: Json) -> Table:
     return table
 
 
-def catalogue(out: Path, names: list[str]) -> None:
+def print_recipes(out: Path, names: list[str]) -> None:
     """Every recipe and, for each scale, whether it was recorded and what came of it."""
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("recipe", no_wrap=True)
@@ -53,7 +53,7 @@ def catalogue(out: Path, names: list[str]) -> None:
     for scale in SCALES:
         table.add_column(scale, no_wrap=True)
     for recipe in chosen(names):
-        states = [state(read(path(out, recipe, scale))) for scale in SCALES]
+        states = [format_state(read(path(out, recipe, scale))) for scale in SCALES]
         table.add_row(recipe.id, recipe.title, *states)
     console = Console(highlight=False)
     console.print(table)
@@ -61,7 +61,7 @@ def catalogue(out: Path, names: list[str]) -> None:
     console.print(f"[dim]Claims by verdict: {legend}. A blank was not run.[/]")
 
 
-def state(found: Json) -> str:
+def format_state(found: Json) -> str:
     if not found:
         return ""
     if not found["complete"]:

@@ -70,7 +70,7 @@ def evaluate(
     from ..runs.config import ConfigError
     from ..runs.evaluate import evaluate as judge
     from ..runs.judging import asked
-    from .show import judged
+    from .show import print_evaluation
 
     if split not in ("train", "validation", "test"):
         raise ConfigError(describe_unknown("split", split, ("train", "validation", "test")))
@@ -95,7 +95,7 @@ def evaluate(
     if as_json:
         typer.echo(format_json(done, indent=None))
         return
-    judged(done)
+    print_evaluation(done)
     typer.echo(f"All of it is in {run / 'evaluation.json'}")
 
 

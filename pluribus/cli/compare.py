@@ -11,8 +11,8 @@ import typer
 
 from ..core.errors import FileError
 from .app import app, fail
-from .flags import given, settings
-from .judging import Attacked, AttackRows, Corruptions, Ood, ShiftRows, Temperature
+from .evaluate import Attacked, AttackRows, Corruptions, Ood, ShiftRows, Temperature
+from .setting_options import make_setting_options, parse_settings
 
 EPILOG = """[bold]Examples[/]
 
@@ -57,11 +57,11 @@ def compare(
     from ..runs.grid import seeds_of
     from ..runs.judging import asked
     from ..training.interrupts import Interrupted
-    from .show import comparing, comparison
+    from .show import comparison_progress, print_comparison
 
     workers = workers or str(min(os.cpu_count() or 1, 4))
     check_workers(workers)
-    said = given(options)
+    said = parse_settings(options)
     if methods is not None and not several(methods):
         raise configs.ConfigError(f"methods must be all, or names between commas, got {methods!r}")
     judging = {
@@ -79,7 +79,7 @@ def compare(
     else:
         wanted = (configs.read(config) if config else {}) | said
         made = Comparison.planned(
-            out or folders.fresh(runs, f"compare-{named(wanted)}"),
+            out or folders.fresh(runs, f"compare-{name_data(wanted)}"),
             wanted,
             [name for each in several(methods or "all") for name in (every() if each == "all" else [each])],
             seeds_of(seeds or "3", wanted.get("seed", 0)),
@@ -88,14 +88,14 @@ def compare(
             command=shlex.join(["pluribus", *sys.argv[1:]]),
         )
     try:
-        with comparing(made.grid) as (report, told):
+        with comparison_progress(made.grid) as (report, told):
             results = made.run(workers, report, told)
     except (Interrupted, KeyboardInterrupt):
         fail(f"stopped, each run at its last checkpoint; go on with: pluribus compare --resume {made.path}", 130)
-    comparison(results, made.path)
+    print_comparison(results, made.path)
 
 
-def named(wanted: dict[str, Any]) -> str:
+def name_data(wanted: dict[str, Any]) -> str:
     """The data, for the folder's name."""
     from ..runs.choice import parse
 
@@ -133,7 +133,7 @@ def _signature() -> inspect.Signature:
     }
     parameters = inspect.signature(compare).parameters
     mine = [parameters[name].replace(annotation=annotation) for name, annotation in own.items()]
-    return inspect.Signature([*mine, *(each for each in settings() if each.name != "method")])
+    return inspect.Signature([*mine, *(each for each in make_setting_options() if each.name != "method")])
 
 
 compare.__signature__ = _signature()  # type: ignore[attr-defined]

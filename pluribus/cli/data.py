@@ -16,17 +16,17 @@ Folder = Annotated[
 ]
 
 
-def _names(incomplete: str) -> list[str]:
+def _complete_name(incomplete: str) -> list[str]:
     from ..data.catalog import SETS
 
     return [name for name in SETS if name.startswith(incomplete)]
 
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="of a data set", autocompletion=_names, show_default=False)]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="of a data set", autocompletion=_complete_name, show_default=False)]
 
 
 @data.command("list", epilog="[bold]Example[/]\n\npluribus data list --data-dir ~/data")
-def listed(data_dir: Folder = None) -> None:
+def list_sets(data_dir: Folder = None) -> None:
     """The sets that are known by name, and which of them are here."""
     from rich.console import Console
     from rich.table import Table

@@ -4,7 +4,7 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .palette import LIGHT, MARKERS, THEMES, style
+from .palette import LIGHT, MARKERS, THEMES, method_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,7 +14,7 @@ INK, MUTED, GRID = (THEMES["light"][name] for name in ("ink", "muted", "grid"))
 DASHES = ("-", "--", "-.", ":")
 
 
-def svg(draw: Callable[["Figure"], None]) -> bytes:
+def draw_svg(draw: Callable[["Figure"], None]) -> bytes:
     """What `draw` puts on an empty figure."""
     try:
         import matplotlib
@@ -34,20 +34,20 @@ def svg(draw: Callable[["Figure"], None]) -> bytes:
     return file.getvalue()
 
 
-def look(index: int) -> dict[str, Any]:
+def marker_style(index: int) -> dict[str, Any]:
     """Of the marks of a series: colour and symbol, the same for the same place everywhere."""
-    chosen = style(index)
+    chosen = method_style(index)
     colour = LIGHT[chosen.colour]
     return {"color": colour, "marker": MARKERS[chosen.shape], "markerfacecolor": "white" if chosen.open else colour}
 
 
-def line(index: int) -> dict[str, Any]:
+def line_style(index: int) -> dict[str, Any]:
     """Of a series drawn as a line: colours differ, and dashes too, for those who cannot tell the colours apart."""
     dash = (index + index // len(LIGHT)) % len(DASHES)
-    return {"color": LIGHT[style(index).colour], "linestyle": DASHES[dash], "linewidth": 1.8}
+    return {"color": LIGHT[method_style(index).colour], "linestyle": DASHES[dash], "linewidth": 1.8}
 
 
-def plain(axes: "Axes", grid: bool = True) -> None:
+def style_axes(axes: "Axes", grid: bool = True) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(colors=MUTED)
     if grid:

@@ -18,7 +18,7 @@ def report(
 ) -> None:
     """Make page, picture and tables again from the results of a comparison."""
     from ..core.errors import FileError
-    from ..reports import write_all
+    from ..reports import write_report
 
     file = results / "results.json" if results.is_dir() else results
     if not file.is_file():
@@ -34,4 +34,4 @@ def report(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make the folder {folder}: {error.strerror}") from error
-    typer.echo(f"The page: {write_all(content, folder)}")
+    typer.echo(f"The page: {write_report(content, folder)}")
