@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from ..analysis.cost import form, training_flops
+from ..analysis.cost import choose_deployment, compare_training_flops
 from ..core.convert import ensemble as convert
 from ..core.suggestions import describe_unknown
 from ..data import Data
@@ -66,7 +66,7 @@ def step_cost(config: Config, data: Data) -> float:
         made = converted(config, data)
         base = network(config, data.shape, data.outputs)
         x, y = data.preparation(data.train.x[:8]), data.preparation.scale_targets(data.train.y[:8])
-        times = training_flops(made, base.to(x.dtype), x, y)
+        times = compare_training_flops(made, base.to(x.dtype), x, y)
     if times is None:
         raise ConfigError(f"the FLOPs of {written(config.method)} cannot be counted: choose --budget epochs")
     return times
@@ -121,7 +121,7 @@ def deployed(config: Config, data: Data, budget: Budget) -> float:
     with torch.random.fork_rng(devices=[]):
         net = network(config, data.shape, data.outputs)
         told = convert(net, config.spec, example=data.preparation(data.train.x[:2]), task=data.task).eval().describe()
-    _, flops, parameters = form(told)
+    _, flops, parameters = choose_deployment(told)
     if budget == "parameters":
         return float(parameters)
     if flops is None:

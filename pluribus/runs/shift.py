@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..analysis.record import Classified, record
+from ..analysis.scores import ClassificationScores, create_scores
 from ..core.seeds import derive_seed
 from ..data import Columns, Data, load
 from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupt
@@ -67,10 +67,10 @@ def mce(own: dict[str, Any], base: dict[str, Any]) -> float:
     return sum(ratios) / len(ratios)
 
 
-def strangers(case: Case, own: Classified, name: str, folder: str | None) -> dict[str, Any]:
+def strangers(case: Case, own: ClassificationScores, name: str, folder: str | None) -> dict[str, Any]:
     """How well another set's rows are told from one's own, by each score of uncertainty."""
     others, how = stranger_rows(case, name, folder)
-    seen = record("classification")
+    seen = create_scores("classification")
     for p, y in case.answers(Part(others, torch.zeros(len(others), dtype=torch.long))):
         seen.add(p, y)
     pairs = {
