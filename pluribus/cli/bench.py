@@ -70,15 +70,15 @@ def bench(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from ..bench.markdown import document, marked
-    from ..bench.run import Settings, measure, planned
+    from ..bench.page import split_document, update_document
+    from ..bench.run import Settings, plan_benchmark, run_benchmark
     from ..runs.folder import machine
     from .show_bench import print_bench
 
     settings = Settings(repeats, batch) if threads is None else Settings(repeats, batch, threads)
-    plan = {} if part == "none" else planned(_split_names(part), _split_names(networks), _split_names(methods))
+    plan = {} if part == "none" else plan_benchmark(_split_names(part), _split_names(networks), _split_names(methods))
     if docs is not None:
-        marked(docs)
+        split_document(docs)
     if plan:
         console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
@@ -92,11 +92,11 @@ def bench(
                     print(what, file=sys.stderr, flush=True)
                 last = what
 
-            found = measure(plan, out, settings, machine(), report)
+            found = run_benchmark(plan, out, settings, machine(), report)
     else:
         found = load_results(out)
     if docs is not None:
-        document(docs, found, out)
+        update_document(docs, found, out)
     print_bench(found, out)
 
 
@@ -107,6 +107,6 @@ def load_results(folder: Path) -> dict[str, Any]:
 
     if not (folder / results.NAME).is_file():
         raise FileError(f"there are no results in {folder}: leave --part none out, or name their folder with --out")
-    found = results.read(folder)
-    results.save(folder, found)
+    found = results.read_results(folder)
+    results.save_results(folder, found)
     return found

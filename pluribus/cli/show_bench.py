@@ -7,11 +7,11 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ..bench.cases import TABLED
-from ..bench.markdown import middle, ratio, straight
 from ..bench.networks import NETWORKS
+from ..bench.page import format_line, format_middle_half, format_ratio
 from ..bench.run import FEW
-from ..bench.work import TITLES
+from ..bench.table import TABLE_WORKLOADS
+from ..bench.workloads import TITLES
 
 Json = dict[str, Any]
 VERDICTS = {True: "met", False: "[bold red]MISSED[/]", None: ""}
@@ -50,9 +50,9 @@ def make_target_table(rows: list[Json]) -> Table:
         table.add_row(f"[dim]{NETWORKS[network].title}, {TITLES[work]}[/]")
         for row in rows:
             if (row["network"], row["work"]) == (network, work):
-                half = "counted" if row["time"] is None else middle(row["time"])
-                most = "" if row["most"] is None else f"≤ {ratio(row['most'])}"
-                table.add_row(f"  {row['name']}", ratio(row["value"]), half, most, VERDICTS[row["met"]])
+                half = "counted" if row["time"] is None else format_middle_half(row["time"])
+                most = "" if row["most"] is None else f"≤ {format_ratio(row['most'])}"
+                table.add_row(f"  {row['name']}", format_ratio(row["value"]), half, most, VERDICTS[row["met"]])
     return table
 
 
@@ -61,8 +61,8 @@ def make_cost_table(network: str, rows: list[Json]) -> Table:
     table = make_narrow_table(NETWORKS[network].title, "method", "step", "memory", "FLOPs", "forward", "memory", "FLOPs")
     for method in dict.fromkeys(row["method"] for row in rows):
         found = {row["work"]: row for row in rows if row["method"] == method}
-        cells = [(row["time"]["median"], row["memory"], row["flops"]) for row in (found[work] for work in TABLED)]
-        table.add_row(method, *(ratio(value) for three in cells for value in three))
+        cells = [(row["time"]["median"], row["memory"], row["flops"]) for row in (found[work] for work in TABLE_WORKLOADS)]
+        table.add_row(method, *(format_ratio(value) for three in cells for value in three))
     return table
 
 
@@ -72,5 +72,5 @@ def make_growth_table(rows: list[Json]) -> Table:
         table.add_row(f"[dim]{NETWORKS[network].title}, {work}[/]")
         for row in rows:
             if (row["network"], row["work"]) == (network, work):
-                table.add_row(f"  {row['method']}", straight(row["lines"]["time"], row["axis"]))
+                table.add_row(f"  {row['method']}", format_line(row["lines"]["time"], row["axis"]))
     return table

@@ -9,7 +9,7 @@ SMALL = "bench --networks mlp --methods inner,mimo --repeats 2 --batch 4 --threa
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr("pluribus.bench.race.SLICE", 0.0)
+    monkeypatch.setattr("pluribus.analysis.timing.MIN_SECONDS", 0.0)
 
 
 def read(work):

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ...analysis.pruning import deviations, prune, sparsity
+from ...analysis.pruning import prune, sparsity, standard_deviations
 from ...reports.svg import MUTED, marker_style, style_axes
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, at_no_loss, percent, verdict
@@ -20,7 +20,7 @@ def cells(scale: str) -> dict[str, Json]:
 
 def measure(options: Json, place: Place) -> Json:
     done = trained(Training.from_json(options["training"]), place)
-    sigmas = deviations(done.ensemble)
+    sigmas = standard_deviations(done.ensemble)
     ordered = sigmas["dense1"].flatten().sort().values
     table = []
     for share in options["shares"]:

@@ -14,7 +14,7 @@ from torch import Tensor
 Norm = Literal["linf", "l2"]
 
 
-class Region:
+class PerturbationRegion:
     """Where inputs may go: a ball about each, within the box."""
 
     def __init__(self, centre: Tensor, low: Tensor, high: Tensor, scale: Tensor, norm: Norm, radius: float | None) -> None:

@@ -5,7 +5,7 @@ import torch
 
 from pluribus import metrics
 from pluribus.analysis import diversity
-from pluribus.analysis.record import Classified, Regressed, record
+from pluribus.analysis.scores import ClassificationScores, RegressionScores, create_scores
 from pluribus.core.predictive import Predictive
 from pluribus.metrics import calibration, regression, selective
 
@@ -23,7 +23,7 @@ def added(kept, p, y, size=50):
 @pytest.mark.parametrize("members", [1, 2, 5])
 def test_scores_added_batch_by_batch_are_those_of_all_rows(members):
     p, y = answers(members)
-    scores = added(Classified(), p, y).scores()
+    scores = added(ClassificationScores(), p, y).scores()
     expected = {
         "accuracy": metrics.accuracy(p, y),
         "nll": metrics.nll(p, y),
@@ -40,7 +40,7 @@ def test_scores_added_batch_by_batch_are_those_of_all_rows(members):
 @pytest.mark.parametrize("members", [1, 2, 5])
 def test_diversity_from_counts_is_that_of_all_rows(members):
     p, y = answers(members)
-    assert added(Classified(), p, y).diversity() == pytest.approx(
+    assert added(ClassificationScores(), p, y).diversity() == pytest.approx(
         {
             "disagreement": diversity.disagreement(p),
             "normalised_disagreement": diversity.normalised_disagreement(p, y),
@@ -55,13 +55,15 @@ def test_a_member_that_is_always_right_has_no_correlation_with_the_others():
     y = torch.randint(3, (40,))
     right = 9 * torch.nn.functional.one_hot(y, 3).double()
     p = Predictive(torch.stack([right, torch.randn(40, 3).double(), torch.randn(40, 3).double()]))
-    assert added(Classified(), p, y).diversity()["error_correlation"] == pytest.approx(diversity.error_correlation(p, y))
+    assert added(ClassificationScores(), p, y).diversity()["error_correlation"] == pytest.approx(
+        diversity.error_correlation(p, y)
+    )
 
 
 def test_a_member_alone_is_judged_as_one_network():
     p, y = answers(members=3)
     alone = [Predictive(p.outputs[m : m + 1]) for m in range(3)]
-    assert added(Classified(), p, y).member_scores() == pytest.approx(
+    assert added(ClassificationScores(), p, y).member_scores() == pytest.approx(
         {
             "accuracy": sum(metrics.accuracy(one, y) for one in alone) / 3,
             "nll": sum(metrics.nll(one, y) for one in alone) / 3,
@@ -71,7 +73,7 @@ def test_a_member_alone_is_judged_as_one_network():
 
 
 def test_what_is_kept_of_a_row_does_not_grow_with_members_or_classes():
-    small, large = Classified(), Classified()
+    small, large = ClassificationScores(), ClassificationScores()
     added(small, *answers(members=1, classes=2))
     added(large, *answers(members=50, classes=30))
     assert [part.shape for part in small.parts] == [part.shape for part in large.parts]
@@ -79,7 +81,7 @@ def test_what_is_kept_of_a_row_does_not_grow_with_members_or_classes():
 
 def test_reliability_bins_add_up_to_the_ece():
     p, y = answers()
-    kept = added(Classified(), p, y)
+    kept = added(ClassificationScores(), p, y)
     bins = kept.reliability()
     gaps = [
         n * abs(a - c) for n, a, c in zip(bins["count"], bins["accuracy"], bins["confidence"], strict=True) if a is not None
@@ -90,10 +92,10 @@ def test_reliability_bins_add_up_to_the_ece():
 
 def test_the_curve_ends_with_all_rows_and_their_error():
     p, y = answers()
-    kept = added(Classified(), p, y)
+    kept = added(ClassificationScores(), p, y)
     curve = kept.risk_coverage(points=10)
     assert len(curve["risk"]) == 10
-    few = added(Classified(), Predictive(p.outputs[:, :7]), y[:7]).risk_coverage(points=10)
+    few = added(ClassificationScores(), Predictive(p.outputs[:, :7]), y[:7]).risk_coverage(points=10)
     assert few["coverage"] == curve["coverage"]  # the same places however few rows
     assert curve["coverage"][-1] == 1
     assert curve["risk"][-1] == pytest.approx(1 - metrics.accuracy(p, y))
@@ -101,7 +103,7 @@ def test_the_curve_ends_with_all_rows_and_their_error():
 
 def test_intervals_hold_their_values_and_shrink_with_rows():
     p, y = answers(rows=2000)
-    few, many = added(Classified(), Predictive(p.outputs[:, :100]), y[:100]), added(Classified(), p, y)
+    few, many = added(ClassificationScores(), Predictive(p.outputs[:, :100]), y[:100]), added(ClassificationScores(), p, y)
     for name, interval in many.intervals(draws=200).items():
         assert interval.low <= many.scores()[name] <= interval.high, name
         wide = few.intervals(draws=200)[name]
@@ -111,7 +113,7 @@ def test_intervals_hold_their_values_and_shrink_with_rows():
 @pytest.mark.parametrize("noise", [0.0, 0.5])
 def test_a_regression_is_judged_as_its_functions_say(noise):
     p, y = Predictive(torch.randn(4, 90, 1).double(), "regression"), torch.randn(90).double()
-    kept = added(Regressed(noise), p, y)
+    kept = added(RegressionScores(noise), p, y)
     assert kept.scores() == pytest.approx(
         {
             "rmse": metrics.rmse(p, y),
@@ -137,5 +139,5 @@ def test_noise_that_members_do_not_explain_is_found_by_validation_rows():
 
 
 def test_the_task_says_what_is_recorded():
-    assert isinstance(record("classification"), Classified)
-    assert record("regression", 0.3).noise == 0.3
+    assert isinstance(create_scores("classification"), ClassificationScores)
+    assert create_scores("regression", 0.3).noise == 0.3

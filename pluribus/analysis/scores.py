@@ -20,12 +20,12 @@ COVERAGE = 0.8
 Scores = dict[str, float]
 
 
-def record(task: Task, noise: float | None = 0.0) -> "Classified | Regressed":
+def create_scores(task: Task, noise: float | None = 0.0) -> "ClassificationScores | RegressionScores":
     """Where to add batches. `noise` is the variance of a regression's targets about their mean, None where it is not known."""
-    return Classified() if task == "classification" else Regressed(noise)
+    return ClassificationScores() if task == "classification" else RegressionScores(noise)
 
 
-class Rows:
+class RowScores:
     """A few numbers of every row, in the order in which they came."""
 
     columns: tuple[str, ...]
@@ -52,9 +52,9 @@ class Rows:
         return self[column].double().mean().item()
 
 
-class Classified(Rows):
+class ClassificationScores(RowScores):
     """
-    >>> kept = Classified()
+    >>> kept = ClassificationScores()
     >>> kept.add(Predictive(torch.tensor([[[9.0, 0.0], [9.0, 0.0]]])), torch.tensor([0, 1]))
     >>> kept.scores()["accuracy"], len(kept)
     (0.5, 2)
@@ -174,7 +174,7 @@ class Classified(Rows):
         return {"coverage": coverage.tolist(), "risk": risk[places].tolist()}
 
 
-class Regressed(Rows):
+class RegressionScores(RowScores):
     """Targets and answers in the units of the targets.
 
     Without a noise variance there are errors alone: members say how much they differ, not how noisy the targets are, and the

@@ -1,6 +1,6 @@
-"""Results that nobody measured."""
+"""Example rows for the tests of results, page and figures."""
 
-from pluribus.bench.growth import lines
+from pluribus.bench.growth import fit_lines
 
 ABOUT = {
     "versions": {"python": "3.11", "torch": "2.9", "pluribus": "0.1"},
@@ -26,4 +26,4 @@ def target(name="Inner, m = 4", work="training step", value=1.04, most=1.05):
 
 def grown(method="mixture", axis="M", work="forward"):
     points = [{"at": n, "time": spread(0.9 * n + 0.1), "memory": 0.5 * n, "flops": float(n)} for n in (1, 2, 4)]
-    return {"network": "lenet5", "method": method, "axis": axis, "work": work, "points": points, "lines": lines(points)}
+    return {"network": "lenet5", "method": method, "axis": axis, "work": work, "points": points, "lines": fit_lines(points)}
