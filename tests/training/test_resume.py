@@ -154,8 +154,8 @@ def test_a_run_killed_while_its_folder_was_made_goes_on(tmp_path, monkeypatch):
     for name in ("about.json", "data.json", "config.yaml"):
         folder = tmp_path / name
         with monkeypatch.context() as patch:
-            patch.setattr("pluribus.runs.folder.write", dying)
-            patch.setattr("pluribus.runs.config.write", dying)
+            patch.setattr("pluribus.runs.folder.write_file", dying)
+            patch.setattr("pluribus.runs.config.write_file", dying)
             with pytest.raises(KeyboardInterrupt):
                 train(configured(options), folder, resume=True, progress=False)
         train(configured(options), folder, resume=True, progress=False)
