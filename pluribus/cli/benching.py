@@ -72,7 +72,7 @@ def bench(
 
     from ..bench.markdown import document, marked
     from ..bench.run import Settings, measure, planned
-    from ..runs.folder import machine
+    from ..runs.run_folder import describe_machine
     from .show_bench import benched
 
     settings = Settings(repeats, batch) if threads is None else Settings(repeats, batch, threads)
@@ -92,7 +92,7 @@ def bench(
                     print(what, file=sys.stderr, flush=True)
                 last = what
 
-            found = measure(plan, out, settings, machine(), report)
+            found = measure(plan, out, settings, describe_machine(), report)
     else:
         found = again(out)
     if docs is not None:

@@ -43,11 +43,11 @@ def train(
     Several methods (between commas) or seeds make a grid of runs.
     """
     from ..runs import config as configs
-    from ..runs import folder as folders
-    from ..runs.choice import several
+    from ..runs import run_folder as folders
+    from ..runs.config import split_choices
     from ..runs.grid import check_workers
-    from ..runs.train import leader
-    from ..runs.train import train as start
+    from ..runs.training import leader
+    from ..runs.training import train_run as start
     from ..training.interrupts import Interrupted
     from .show import result
 
@@ -60,21 +60,21 @@ def train(
         if (resume / "grid.yaml").is_file():
             grid_again(resume, workers)
             return
-        run = folders.opened(resume)
-        made = configs.configured(configs.read(run.config) | said, str(run.config))
+        run = folders.open_run(resume)
+        made = configs.build_config(configs.read_settings(run.config) | said, str(run.config))
         path = run.path
     else:
-        wanted = (configs.read(config) if config else {}) | said
+        wanted = (configs.read_settings(config) if config else {}) | said
         method = wanted.get("method")
-        methods: list[Any] = several(method) or [method] if isinstance(method, str) else [method]
+        methods: list[Any] = split_choices(method) or [method] if isinstance(method, str) else [method]
         if members is not None:
             methods = [counted(method, members) for method in methods]
         if len(methods) > 1 or seeds is not None:
-            grid(wanted, methods, seeds, workers, out or folders.fresh(runs, "grid"))
+            grid(wanted, methods, seeds, workers, out or folders.name_new_folder(runs, "grid"))
             return
         if methods[0] is not None:
             wanted["method"] = methods[0]
-        made = configs.configured(wanted, str(config) if config and not said else "")
+        made = configs.build_config(wanted, str(config) if config and not said else "")
         path = agreed(out, runs, made)
     try:
         done = start(made, path, resume=resume is not None, progress=not quiet)
@@ -88,21 +88,21 @@ def train(
 
 def agreed(out: Path | None, runs: Path, config: Any) -> Path:
     """The run's folder: of several processes, one that they all come to."""
-    from ..runs import folder as folders
-    from ..runs.choice import parse
+    from ..runs import run_folder as folders
+    from ..runs.config import parse_choice
 
     if out is not None:
         return out
     told = os.environ.get("PLURIBUS_RUN")
     if told and "LOCAL_RANK" in os.environ:
         return Path(told)
-    name = parse(config.method["name"])["name"]
+    name = parse_choice(config.method["name"])["name"]
     title = "-".join([Path(config.data["name"]).stem, *([config.model["name"]] if config.model else []), name])
     if "TORCHELASTIC_RUN_ID" in os.environ:
         given = os.environ["TORCHELASTIC_RUN_ID"]
         path = runs / f"{title}-{given if given != 'none' else os.environ.get('MASTER_PORT', 'torchrun')}"
     else:
-        path = folders.fresh(runs, title)
+        path = folders.name_new_folder(runs, title)
     os.environ["PLURIBUS_RUN"] = str(path)
     return path
 
@@ -110,10 +110,10 @@ def agreed(out: Path | None, runs: Path, config: Any) -> Path:
 def counted(method: Any, members: str) -> dict[str, Any]:
     """The method with so many members, copies or samples, whichever it counts."""
     from ..core.spec import Spec
-    from ..runs.config import ConfigError, chosen, spec
+    from ..runs.config import ConfigError, build_spec, parse_method
 
-    choice = chosen(method)
-    spec(choice)  # an unknown name is said by its own sentence
+    choice = parse_method(method)
+    build_spec(choice)  # an unknown name is said by its own sentence
     kind = Spec.registry[choice["name"].replace("_", "-")]
     for option in ("members", "copies", "samples"):
         if option in kind.__dataclass_fields__:
@@ -156,14 +156,14 @@ def _signature() -> inspect.Signature:
         return Annotated[kind, option]
 
     path = Path | None
-    several = "several runs at once: processes, or a cluster \\[1]"
+    split_choices = "several runs at once: processes, or a cluster \\[1]"
     own = {
         "config": flag(path, "--config", "-c", metavar="FILE", help="settings in YAML; flags override it"),
         "out": flag(path, "--out", "-o", metavar="FOLDER", help="where the run goes \\[a new folder in --runs]"),
         "runs": flag(Path, "--runs", metavar="FOLDER", help="where runs lie \\[runs]"),
         "resume": flag(path, "--resume", metavar="RUN", help="go on with a run (or a grid) that was stopped"),
         "seeds": flag(str | None, "--seeds", metavar="N|A,B,…", help="several runs: so many seeds, or these"),
-        "workers": flag(str, "--workers", "-w", metavar="N|dask://…|ray", help=several),
+        "workers": flag(str, "--workers", "-w", metavar="N|dask://…|ray", help=split_choices),
         "quiet": flag(bool, "--quiet", "-q", help="no progress bar"),
         "members": flag(
             *(str | None, "--members", "-m"),

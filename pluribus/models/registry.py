@@ -73,13 +73,19 @@ def default(shape: tuple[int, ...]) -> str:
     return "lenet5" if shape[0] == 1 else "resnet20"
 
 
-def build(name: str, shape: tuple[int, ...], outputs: int, **options: Any) -> nn.Module:
-    """The network for inputs of `shape` and so many outputs. `package.module:factory` is somebody's own."""
-    own = ":" in name
-    if own:
-        factory, known = imported(name), None
+def build(model: str | Callable[..., nn.Module], shape: tuple[int, ...], outputs: int, **options: Any) -> nn.Module:
+    """Build the network for inputs of `shape` and so many outputs.
+
+    `model` is a name of `MODELS`, `package.module:factory`, or a factory. A factory gets those of the arguments `FITTED` that
+    it has. Raises ModelError.
+    """
+    known = None
+    if not isinstance(model, str):
+        name, factory = getattr(model, "__name__", type(model).__name__), model
+    elif ":" in model:
+        name, factory = model, imported(model)
     else:
-        known = MODELS.get(name) or MODELS.get(name.replace("_", "-"))
+        name, known = model, MODELS.get(model) or MODELS.get(model.replace("_", "-"))
         if known is None:
             said = describe_unknown("model", name, MODELS)
             raise ModelError(said if said.endswith("?") else f"{said}; or one of your own, package.module:factory")

@@ -22,8 +22,8 @@ from ..core.errors import FileError, PluribusError
 from ..core.files import format_json, write_file
 from ..data import folder_of
 from ..data.catalog import SETS
-from ..runs.folder import machine
 from ..runs.grid import ALONE, WorkerDied, check_workers, dispatched
+from ..runs.run_folder import describe_machine
 from . import results
 from .recipe import Json, Place, Recipe
 
@@ -118,7 +118,7 @@ def one(recipe: str, options: Json, folder: str, shared: str, data: str | None, 
         place.tell("started")
         with ALONE, torch.random.fork_rng(devices=[]):
             found = recipes()[recipe].measure(dict(options), place)
-        cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": machine(), "found": found}
+        cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": describe_machine(), "found": found}
         write_file(place.folder / "found.json", format_json(cell) + "\n")
     except (KeyboardInterrupt, Interrupted):  # by a person: the next cell must not begin
         raise

@@ -24,10 +24,9 @@ import yaml
 from ..core.allocator import keep_freed_memory
 from ..core.errors import FileError, PluribusError
 from ..core.files import write_file
-from .choice import written
-from .config import Config, ConfigError, chosen, configured, located, read
-from .folder import Run
-from .judging import Judging, asked
+from .config import Config, ConfigError, build_config, format_choice, parse_method, read_settings, resolve_paths
+from .evaluation import EvaluationSettings, build_evaluation_settings
+from .run_folder import Run
 
 ATTEMPTS = 5
 ALONE = threading.Lock()
@@ -45,7 +44,7 @@ class Cell:
 
     @property
     def method(self) -> str:
-        return written(self.options["method"])
+        return format_choice(self.options["method"])
 
     @property
     def seed(self) -> int:
@@ -58,7 +57,7 @@ class Grid:
 
     path: Path
     cells: tuple[Cell, ...]
-    judging: Judging | None = None
+    judging: EvaluationSettings | None = None
 
     @staticmethod
     def planned(
@@ -66,7 +65,7 @@ class Grid:
         options: Mapping[str, Any],
         methods: list[Any],
         seeds: list[int],
-        judging: Judging | None = None,
+        judging: EvaluationSettings | None = None,
         given: Callable[[Config], Mapping[str, Any]] = lambda _: {},
     ) -> "Grid":
         """The grid in a new folder, every cell checked before the first one starts. `given` has settings for some runs only."""
@@ -76,11 +75,11 @@ class Grid:
             raise FileError(f"{path} is not empty: go on with it by --resume, or name another folder with --out")
         cells = []
         for method in methods:
-            choice = chosen(method)
-            own = given(configured(dict(options) | {"method": choice, "seed": seeds[0]}))
+            choice = parse_method(method)
+            own = given(build_config(dict(options) | {"method": choice, "seed": seeds[0]}))
             for seed in seeds:
-                wanted = located(configured(dict(options) | {"method": choice, "seed": seed} | dict(own)))
-                safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in written(choice))
+                wanted = resolve_paths(build_config(dict(options) | {"method": choice, "seed": seed} | dict(own)))
+                safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in format_choice(choice))
                 cells.append(Cell(f"{safe}-seed{seed}", wanted.model_dump(mode="json")))
         names = [cell.name for cell in cells]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -95,17 +94,17 @@ class Grid:
         return grid
 
     @staticmethod
-    def opened(path: Path, judging: Judging | None = None) -> "Grid":
-        content = read(path / "grid.yaml")
+    def opened(path: Path, judging: EvaluationSettings | None = None) -> "Grid":
+        content = read_settings(path / "grid.yaml")
         for name, options in content.items():
             if not isinstance(options, dict):
                 raise FileError(f"{path / 'grid.yaml'} must hold the settings of each run, got {options!r} for {name}")
-        cells = [Cell(name, configured(options, name).model_dump(mode="json")) for name, options in content.items()]
+        cells = [Cell(name, build_config(options, name).model_dump(mode="json")) for name, options in content.items()]
         return Grid(path, tuple(cells), judging)
 
     def finished(self, cell: Cell) -> bool:
         run = Run(self.path / cell.name)
-        return run.finished and (self.judging is None or run.judged)
+        return run.is_finished and (self.judging is None or run.is_judged)
 
     def run(self, workers: str = "1", report: Report | None = None, *, whole: bool = True) -> list[dict[str, Any]]:
         """Run what is not finished; a dead worker's runs are taken up again. Returns a state for every cell.
@@ -184,9 +183,9 @@ class WorkerDied(Exception):
 def state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
     about: dict[str, Any] = {"method": cell.method, "seed": cell.seed, "state": "waiting", "scores": {}}
     failed = (run.path / "failed.txt").is_file()
-    if run.finished:
+    if run.is_finished:
         result = run.read_json("result.json")
-        now = "done" if run.judged or not judging else "failed" if failed else "judging"
+        now = "done" if run.is_judged or not judging else "failed" if failed else "judging"
         return about | {"state": now, "scores": result["scores"], "seconds": result["seconds"]}
     if failed:
         return about | {"state": "failed"}
@@ -206,16 +205,16 @@ def one(options: dict[str, Any], path: str, judging: dict[str, Any] | None = Non
     import pluribus  # noqa: F401  the methods
 
     from ..training.interrupts import Interrupted
-    from .evaluate import judge
-    from .train import train
+    from .evaluation import judge_run
+    from .training import train_run
 
     folder, before = Path(path), torch.get_num_threads()
     try:
         with ALONE:
             torch.set_num_threads(threads)
-            train(configured(options), folder, resume=True, progress=False, wait=True)
-            if judging is not None and not Run(folder).judged:
-                judge(folder, asked(**judging))
+            train_run(build_config(options), folder, resume=True, progress=False, wait=True)
+            if judging is not None and not Run(folder).is_judged:
+                judge_run(folder, build_evaluation_settings(**judging))
     except Interrupted:  # by a person: the run did not fail, and the next one must not begin
         raise
     except Exception as error:  # whatever it is, the other runs go on
@@ -232,7 +231,7 @@ def ends_with(owner: int | None) -> None:
     os._exit(1)
 
 
-def everywhere(cells: list[Cell], path: Path, workers: str, judging: Judging | None = None) -> None:
+def everywhere(cells: list[Cell], path: Path, workers: str, judging: EvaluationSettings | None = None) -> None:
     """All cells, on the workers that `workers` names."""
     told = None if judging is None else judging.model_dump(mode="json")
     dispatched([(one, (cell.options, str((path / cell.name).resolve()), told)) for cell in cells], workers)

@@ -15,7 +15,7 @@ import torch
 
 from pluribus.core.errors import FileError, PluribusError
 from pluribus.runs import grid as grids
-from pluribus.runs.config import ConfigError, configured
+from pluribus.runs.config import ConfigError, build_config
 from pluribus.runs.grid import Grid, seeds_of
 
 SMALL = {"data": "digits", "rows": 200, "model": "mlp:hidden=[16]", "epochs": 2, "batch_size": 32}
@@ -125,7 +125,7 @@ def test_a_dask_cluster_that_loses_a_worker_completes_the_grid(tmp_path):
 
 def test_runs_in_threads_of_one_worker_do_not_disturb_one_another(tmp_path):
     """A Dask worker has as many threads as cores, and all draw from one generator."""
-    options = [configured(SMALL | {"method": "mimo", "seed": seed}).model_dump(mode="json") for seed in (0, 1)]
+    options = [build_config(SMALL | {"method": "mimo", "seed": seed}).model_dump(mode="json") for seed in (0, 1)]
     for seed in (0, 1):
         grids.one(options[seed], str(tmp_path / f"alone{seed}"), 1)
     threads = [threading.Thread(target=grids.one, args=(options[s], str(tmp_path / f"both{s}"), 1)) for s in (0, 1)]

@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from pluribus.runs.config import configured
-from pluribus.runs.train import train
+from pluribus.runs.config import build_config
+from pluribus.runs.training import train_run
 
 JUDGE = """
 import resource, sys
@@ -32,7 +32,7 @@ def trained(folder, images):
     path = folder / "images.npz"
     np.savez(path, x_train=x[:100], y_train=y[:100], x_test=x[100:], y_test=y[100:])
     options = {"data": str(path), "model": "lenet5", "method": "variance", "epochs": 1}
-    train(configured(options), folder / "run", progress=False)
+    train_run(build_config(options), folder / "run", progress=False)
     return folder / "run"
 
 
