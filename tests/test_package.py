@@ -23,9 +23,22 @@ ROOMS = {
     "analysis": {"core", "metrics", "analysis"},
     "training": {"core", "data", "metrics", "training"},
     "reports": {"core", "reports"},
+    "experiments": {"core", "experiments"},
     "bench": {"core", "methods", "metrics", "models", "analysis", "reports", "bench"},
-    "runs": {"core", "data", "metrics", "models", "analysis", "training", "reports", "runs"},
-    "papers": {"core", "methods", "metrics", "models", "data", "analysis", "training", "reports", "runs", "papers"},
+    "runs": {"core", "data", "metrics", "models", "analysis", "training", "reports", "experiments", "runs"},
+    "papers": {
+        "core",
+        "methods",
+        "metrics",
+        "models",
+        "data",
+        "analysis",
+        "training",
+        "reports",
+        "experiments",
+        "runs",
+        "papers",
+    },
 }
 
 

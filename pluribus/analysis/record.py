@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from ..core.predictive import Predictive, Task
-from ..metrics.calibration import adaptive_gap, squares
-from ..metrics.classification import calibration_gap
+from ..metrics.calibration import adaptive_calibration_error, bin_by_confidence, brier_terms, sum_classwise_gaps
 from ..metrics.intervals import Interval, bootstrap
-from ..metrics.regression import coverages, gaussian_terms
-from ..metrics.selective import curve
+from ..metrics.regression import gaussian_terms, is_covered
+from ..metrics.selective import risk_coverage_curve
 
 BINS = 15
 COVERAGE = 0.8
@@ -82,7 +81,7 @@ class Classified(Rows):
         top, labels = log_probs.max(1)
         right = labels == targets.view_as(labels)
         self.keep(
-            *(p.nll(targets), squares(p, targets), top.exp(), right, p.entropy, p.mutual_information, p.disagreement),
+            *(p.nll(targets), brier_terms(p, targets), top.exp(), right, p.entropy, p.mutual_information, p.disagreement),
             *(own.mean(0), 1 - wrong.mean(0), labels),
         )
         self.count(log_probs.exp().double(), targets, members.double(), wrong)
@@ -93,9 +92,7 @@ class Classified(Rows):
         if not len(self.classwise):
             self.classwise = probs.new_zeros(BINS * classes)
             self.errors, self.together = probs.new_zeros(count), probs.new_zeros(count, count)
-        hits = torch.zeros_like(probs).scatter(1, targets.long().view(-1, 1), 1)
-        index = (probs * BINS).ceil().long().sub(1).clamp(0, BINS - 1) + BINS * torch.arange(classes, device=probs.device)
-        self.classwise.index_add_(0, index.flatten(), (hits - probs).flatten())
+        self.classwise += sum_classwise_gaps(probs, targets, BINS)
         self.errors += wrong.sum(1)
         self.together += wrong @ wrong.T
         if count > 1:
@@ -105,13 +102,13 @@ class Classified(Rows):
 
     def scores(self) -> Scores:
         kept = self.table()
-        risk = curve(kept["confidence"], 1 - kept["right"])[1]
+        risk = risk_coverage_curve(kept["confidence"], 1 - kept["right"])[1]
         return {
             "accuracy": self.mean("right"),
             "nll": self.mean("nll"),
             "brier": self.mean("brier"),
-            "ece": calibration_gap(kept["confidence"], kept["right"], BINS),
-            "adaptive_ece": adaptive_gap(kept["confidence"], kept["right"], BINS),
+            "ece": bin_by_confidence(kept["confidence"], kept["right"], BINS).error,
+            "adaptive_ece": adaptive_calibration_error(kept["confidence"], kept["right"], BINS),
             "classwise_ece": self.classwise.abs().sum().item() / (len(self) * (len(self.classwise) // BINS)),
             "aurc": risk.mean().item(),
             "accuracy_at_80": 1 - risk[max(round(COVERAGE * len(risk)), 1) - 1].item(),
@@ -147,30 +144,31 @@ class Classified(Rows):
         means = {"accuracy": "right", "nll": "nll", "brier": "brier"}
         found = {name: bootstrap(kept[column], draws=draws, seed=seed) for name, column in means.items()}
         few = min(draws, 200)  # these sort or bin all rows in every draw
-        ece = bootstrap(pair, lambda rows: torch.tensor(calibration_gap(rows[:, 0], rows[:, 1], BINS)), draws=few, seed=seed)
+        ece = bootstrap(pair, lambda rows: bin_by_confidence(rows[:, 0], rows[:, 1], BINS).error, draws=few, seed=seed)
         low, high = max(2 * ece.value - ece.high, 0.0), max(2 * ece.value - ece.low, 0.0)
         found["ece"] = Interval(ece.value, min(low, ece.value), max(high, ece.value))
-        found["aurc"] = bootstrap(pair, lambda rows: curve(rows[:, 0], 1 - rows[:, 1])[1].mean(), draws=few, seed=seed)
+
+        def aurc(rows: Tensor) -> Tensor:
+            return risk_coverage_curve(rows[:, 0], 1 - rows[:, 1])[1].mean()
+
+        found["aurc"] = bootstrap(pair, aurc, draws=few, seed=seed)
         return found
 
     def reliability(self) -> dict[str, list[Any]]:
         """By bins of confidence: its mean, the accuracy, and how many rows; None where there are none."""
         kept = self.table()
-        index = (kept["confidence"].double() * BINS).ceil().long().sub(1).clamp(0, BINS - 1)
-        sums = torch.zeros(3, BINS, dtype=torch.double)
-        ones = torch.ones_like(kept["right"])
-        sums.index_add_(1, index, torch.stack([ones, kept["confidence"], kept["right"]]).double())
-        count, confidence, right = sums.tolist()
+        found = bin_by_confidence(kept["confidence"], kept["right"], BINS)
+        count = found.rows.tolist()
 
-        def means(totals: list[float]) -> list[float | None]:
-            return [total / n if n else None for total, n in zip(totals, count, strict=True)]
+        def means(totals: Tensor) -> list[float | None]:
+            return [total / n if n else None for total, n in zip(totals.tolist(), count, strict=True)]
 
-        return {"confidence": means(confidence), "accuracy": means(right), "count": [int(n) for n in count]}
+        return {"confidence": means(found.confidence), "accuracy": means(found.correct), "count": [int(n) for n in count]}
 
     def risk_coverage(self, points: int = 100) -> dict[str, list[float]]:
         """The curve at the coverages 1/points, 2/points, …, 1: the same ones however many rows there are."""
         kept = self.table()
-        _, risk = curve(kept["confidence"], 1 - kept["right"])
+        _, risk = risk_coverage_curve(kept["confidence"], 1 - kept["right"])
         coverage = torch.arange(1, points + 1).double() / points
         places = (coverage * len(risk) - 1e-9).ceil().long() - 1
         return {"coverage": coverage.tolist(), "risk": risk[places].tolist()}
@@ -198,7 +196,7 @@ class Regressed(Rows):
         kept.append(mean.mean(1))
         if self.noise is not None:
             kept += [term.flatten(1).mean(1) for term in gaussian_terms(p, targets, self.noise)]
-            held = (coverages(p, targets, share, self.noise) for share in (0.5, 0.95))
+            held = (is_covered(p, targets, share, self.noise) for share in (0.5, 0.95))
             kept += [each.double().flatten(1).mean(1) for each in held]
         self.keep(*kept)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..analysis.cost import SLICE, timed
+from ..metrics.intervals import quantile
 
 Run = Callable[[], Any]
 
@@ -44,17 +45,5 @@ def ratio(own: Sequence[float], base: Sequence[float]) -> Ratio:
     >>> ratio([2.0, 3.0, 8.0], [1.0, 1.0, 2.0])
     Ratio(median=3.0, low=2.5, high=3.5)
     """
-    ratios = sorted(after / before for after, before in zip(own, base, strict=True))
+    ratios = [after / before for after, before in zip(own, base, strict=True)]
     return Ratio(quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75))
-
-
-def quantile(ordered: Sequence[float], share: float) -> float:
-    """Linear between neighbours.
-
-    >>> quantile([0.0, 1.0, 2.0, 4.0], 0.75)
-    2.5
-    """
-    place = share * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])

@@ -49,12 +49,13 @@ def compare(
 
     Every number with its spread over seeds; for each method the share of a deep ensemble's gain that it keeps, beside its cost.
     """
+    from ..experiments import check_workers
     from ..runs import config as configs
     from ..runs import run_folder as folders
     from ..runs.comparison import ComparisonFolder, list_methods
     from ..runs.config import split_choices
     from ..runs.evaluation import build_evaluation_settings
-    from ..runs.grid import check_workers, seeds_of
+    from ..runs.grid import seeds_of
     from ..training.interrupts import Interrupted
     from .show import comparing, comparison
 

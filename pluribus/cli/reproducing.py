@@ -66,7 +66,7 @@ def reproduce(
     from rich.progress import BarColumn, Progress, TextColumn
 
     from ..papers import SCALES, chosen
-    from ..papers.run import Job, reproduce
+    from ..papers.run import Reproduction, reproduce
     from . import show_papers
 
     if scale not in SCALES:
@@ -75,9 +75,9 @@ def reproduce(
         return show_papers.catalogue(out, names or ["ALL"])
     if not names:
         fail("name what to run, as in variance/table-1 or variance/ALL; `pluribus reproduce --list` shows everything")
-    jobs = [Job(recipe, scale, out, work, data_dir) for recipe in chosen(names)]
+    jobs = [Reproduction(recipe, scale, out, work, data_dir) for recipe in chosen(names)]
     if page:
-        jobs = [job for job in jobs if job.found()]
+        jobs = [job for job in jobs if job.read_cells()]
         if not jobs:
             fail(f"there is nothing at scale {scale} in {out}: leave --page out to measure it")
         for job in jobs:
@@ -90,7 +90,7 @@ def reproduce(
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task, before = progress.add_task(job.title, total=len(job.cells), said=""), list[str]()
 
-            def report(done: int, total: int, said: list[str], job: Job = job, task: int = task) -> None:
+            def report(done: int, total: int, said: list[str], job: Reproduction = job, task: int = task) -> None:
                 nonlocal before
                 progress.update(task, completed=done, total=total, said="; ".join(said))  # type: ignore[arg-type]
                 if not console.is_terminal:

@@ -11,15 +11,15 @@ from rich.table import Table
 from ..papers import SCALES, chosen
 from ..papers.page import MARKS, duration, shown
 from ..papers.results import path, read, save
-from ..papers.run import Job
+from ..papers.run import Reproduction
 
 Json = dict[str, Any]
 STYLES = {"reproduced": "green", "direction reproduced": "yellow", "not reproduced": "red", "not run at this scale": "dim"}
 
 
-def again(job: Job) -> Json:
+def again(job: Reproduction) -> Json:
     """Result, figure and page of what was measured before: the rules may have changed."""
-    return save(job.out, job.recipe, job.scale, job.found())
+    return save(job.out, job.recipe, job.scale, job.read_cells())
 
 
 def result(found: Json, out: Path) -> None:

@@ -42,11 +42,11 @@ def train(
 
     Several methods (between commas) or seeds make a grid of runs.
     """
+    from ..experiments import check_workers
     from ..runs import config as configs
     from ..runs import run_folder as folders
     from ..runs.config import split_choices
-    from ..runs.grid import check_workers
-    from ..runs.training import leader
+    from ..runs.training import is_leader
     from ..runs.training import train_run as start
     from ..training.interrupts import Interrupted
     from .show import result
@@ -79,10 +79,10 @@ def train(
     try:
         done = start(made, path, resume=resume is not None, progress=not quiet)
     except Interrupted:
-        if not leader():
+        if not is_leader():
             raise SystemExit(130) from None
         fail(f"stopped, and saved; go on with: pluribus train --resume {path}", 130)
-    if leader():
+    if is_leader():
         result(done, path)
 
 
@@ -156,14 +156,14 @@ def _signature() -> inspect.Signature:
         return Annotated[kind, option]
 
     path = Path | None
-    split_choices = "several runs at once: processes, or a cluster \\[1]"
+    several = "several runs at once: processes, or a cluster \\[1]"
     own = {
         "config": flag(path, "--config", "-c", metavar="FILE", help="settings in YAML; flags override it"),
         "out": flag(path, "--out", "-o", metavar="FOLDER", help="where the run goes \\[a new folder in --runs]"),
         "runs": flag(Path, "--runs", metavar="FOLDER", help="where runs lie \\[runs]"),
         "resume": flag(path, "--resume", metavar="RUN", help="go on with a run (or a grid) that was stopped"),
         "seeds": flag(str | None, "--seeds", metavar="N|A,B,…", help="several runs: so many seeds, or these"),
-        "workers": flag(str, "--workers", "-w", metavar="N|dask://…|ray", help=split_choices),
+        "workers": flag(str, "--workers", "-w", metavar="N|dask://…|ray", help=several),
         "quiet": flag(bool, "--quiet", "-q", help="no progress bar"),
         "members": flag(
             *(str | None, "--members", "-m"),

@@ -1,31 +1,47 @@
-"""Pure functions (Predictive, targets) -> number."""
+"""Scores: pure functions (Predictive, targets) → number, confidence intervals, and sums over batches."""
 
-from .calibration import adaptive_ece, brier, classwise_ece, temperature, tempered
-from .classification import accuracy, ece, nll
-from .detection import auroc, fpr95, uncertainty
-from .intervals import Interval, bootstrap
-from .regression import coverage, crps, gaussian_nll, rmse
+from .calibration import (
+    ConfidenceBins,
+    adaptive_ece,
+    apply_temperature,
+    bin_by_confidence,
+    brier,
+    classwise_ece,
+    ece,
+    fit_temperature,
+)
+from .classification import accuracy, nll
+from .intervals import Interval, bootstrap, central_interval, quantile
+from .ood_detection import auroc, fpr95, uncertainty
+from .regression import coverage, crps, fit_noise_variance, gaussian_nll, rmse
 from .selective import accuracy_at_coverage, aurc, risk_coverage
+from .streaming import Tally
 
 __all__ = [
+    "ConfidenceBins",
     "Interval",
+    "Tally",
     "accuracy",
     "accuracy_at_coverage",
     "adaptive_ece",
+    "apply_temperature",
     "aurc",
     "auroc",
+    "bin_by_confidence",
     "bootstrap",
     "brier",
+    "central_interval",
     "classwise_ece",
     "coverage",
     "crps",
     "ece",
+    "fit_noise_variance",
+    "fit_temperature",
     "fpr95",
     "gaussian_nll",
     "nll",
+    "quantile",
     "risk_coverage",
     "rmse",
-    "temperature",
-    "tempered",
     "uncertainty",
 ]

@@ -1,34 +1,29 @@
-"""How right an ensemble is, and how well it knows it."""
+"""Accuracy and negative log-likelihood of classifications."""
 
-import torch
 from torch import Tensor
 
 from ..core.predictive import Predictive
 
 
 def accuracy(p: Predictive, targets: Tensor) -> float:
-    """The share of rows whose most probable class is the target."""
+    """The share of rows whose most probable class is the target.
+
+    Args: a prediction of B rows; `targets` `[B]` or `[B, 1]`. Returns: a number from 0 to 1.
+
+    >>> import torch
+    >>> accuracy(Predictive(torch.tensor([[[2.0, 0.0], [2.0, 0.0]]])), torch.tensor([0, 1]))
+    0.5
+    """
     return (p.labels == targets.view_as(p.labels)).double().mean().item()
 
 
 def nll(p: Predictive, targets: Tensor) -> float:
-    """The mean of −log p(target), p the average of the members' probabilities."""
-    return p.nll(targets).double().mean().item()
+    """The mean of −log p(target), where p is the average of the members' probabilities.
 
+    Args: a prediction of B rows; `targets` `[B]` or `[B, 1]`. Returns: a number from 0, infinite if a target is impossible.
 
-def ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
-    """Expected calibration error: how far confidence is from accuracy, bin by bin, weighted by the rows in a bin.
-
-        ECE = Σ_b (n_b / n) · |accuracy_b − confidence_b|,     bin b = (b/bins, (b+1)/bins]
-
-    Guo et al., "On Calibration of Modern Neural Networks", 2017, eq. 3.
+    >>> import torch
+    >>> round(nll(Predictive(torch.zeros(3, 1, 2)), torch.tensor([1])), 3)  # log 2
+    0.693
     """
-    return calibration_gap(p.confidence.flatten(), (p.labels == targets.view_as(p.labels)).flatten(), bins)
-
-
-def calibration_gap(confidence: Tensor, right: Tensor, bins: int = 15) -> float:
-    """The same of confidences `[N]` and right answers `[N]`."""
-    confidence, right = confidence.double(), right.double()
-    index = (confidence * bins).ceil().long().sub(1).clamp(0, bins - 1)
-    gaps = torch.zeros(bins, dtype=torch.double, device=confidence.device).index_add(0, index, right - confidence)
-    return gaps.abs().sum().item() / max(len(confidence), 1)
+    return p.nll(targets).double().mean().item()

@@ -1,13 +1,13 @@
-"""How near a regression comes, and how well its spread tells by how much it misses.
+"""Scores of regressions: the error of the mean, and how well the predicted spread matches the errors.
 
-The ensemble's answer is a Gaussian with the members' mean and their variance, plus a noise variance that the caller may know
-(of validation residuals, say): members that agree say nothing about noise in the data.
+The prediction is a Gaussian with the members' mean and their variance, plus a noise variance that the caller may know (from
+validation residuals, for example): members that agree say nothing about noise in the data.
 
     NLL  = ½ log 2πσ² + (y − μ)² / 2σ²
     CRPS = σ [ z (2Φ(z) − 1) + 2φ(z) − 1/√π ],   z = (y − μ) / σ
 
-Gneiting & Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation", 2007, eq. 21 (with the sign turned: smaller is
-better).
+Gneiting & Raftery, "Strictly Proper Scoring Rules, Prediction, and Estimation", 2007, eq. 21 (with the opposite sign, so that
+smaller is better).
 """
 
 import math
@@ -21,22 +21,44 @@ TINY = 1e-12
 
 
 def rmse(p: Predictive, targets: Tensor) -> float:
-    """The root of the mean squared error of the members' mean."""
+    """The root of the mean squared error of the members' mean.
+
+    Args: a regression's prediction `[M, B, …]`; `targets` `[B, …]`.
+
+    >>> rmse(Predictive(torch.tensor([[[1.0], [2.0]], [[3.0], [2.0]]]), "regression"), torch.tensor([2.0, 4.0]))  # √(4/2)
+    1.4142135623730951
+    """
     return (p.mean - targets.view_as(p.mean)).double().square().mean().sqrt().item()
 
 
 def gaussian_nll(p: Predictive, targets: Tensor, noise: float = 0.0) -> float:
+    """The mean negative log-likelihood of the targets under the predicted Gaussians.
+
+    Args: a regression's prediction `[M, B, …]`; `targets` `[B, …]`; `noise` is a variance that is added to the members'.
+    Raises: ValueError if the noise is negative.
+
+    >>> p = Predictive(torch.tensor([[[-1.0]], [[1.0]]]), "regression")  # mean 0, variance 1
+    >>> round(gaussian_nll(p, torch.tensor([0.0])), 4)  # ½ log 2π
+    0.9189
+    """
     return gaussian_terms(p, targets, noise)[0].mean().item()
 
 
 def crps(p: Predictive, targets: Tensor, noise: float = 0.0) -> float:
-    """The continuous ranked probability score, in the units of the targets; of one member without noise, its absolute error."""
+    """The continuous ranked probability score, in the units of the targets.
+
+    For one member without noise it is the absolute error. Arguments and errors are those of `gaussian_nll`.
+
+    >>> p = Predictive(torch.tensor([[[1.0]]]), "regression")
+    >>> round(crps(p, torch.tensor([3.0])), 4)
+    2.0
+    """
     return gaussian_terms(p, targets, noise)[1].mean().item()
 
 
 def gaussian_terms(p: Predictive, targets: Tensor, noise: float = 0.0) -> tuple[Tensor, Tensor]:
-    """The NLL and the CRPS of every answer, in its shape."""
-    mean, variance = _gaussian(p, noise)
+    """The NLL and the CRPS of every target, each in the shape of the members' mean, `[B, …]`."""
+    mean, variance = _fit_gaussian(p, noise)
     std = variance.sqrt()
     z = (targets.view_as(p.mean).double() - mean) / std
     density = (-z.square() / 2).exp() / math.sqrt(2 * math.pi)
@@ -45,29 +67,40 @@ def gaussian_terms(p: Predictive, targets: Tensor, noise: float = 0.0) -> tuple[
 
 
 def coverage(p: Predictive, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> float:
-    """How many targets lie in the central interval that should hold `share` of them."""
-    return coverages(p, targets, share, noise).double().mean().item()
+    """The share of the targets that lie in the central prediction interval, which should hold `share` of them.
+
+    Args: those of `gaussian_nll`; `share` between 0 and 1. Raises: ValueError if the share or the noise makes no sense.
+
+    >>> p = Predictive(torch.tensor([[[-1.0], [-1.0]], [[1.0], [1.0]]]), "regression")  # the interval is ±1.96
+    >>> coverage(p, torch.tensor([1.9, 2.0]))
+    0.5
+    """
+    return is_covered(p, targets, share, noise).double().mean().item()
 
 
-def coverages(p: Predictive, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> Tensor:
-    """Which of them do."""
+def is_covered(p: Predictive, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> Tensor:
+    """Boolean mask of the targets that lie inside the prediction interval, `[B, …]`."""
     if not 0 < share < 1:
         raise ValueError(f"share must be between 0 and 1, got {share}")
-    mean, variance = _gaussian(p, noise)
+    mean, variance = _fit_gaussian(p, noise)
     reach = math.sqrt(2) * torch.erfinv(torch.tensor(share, dtype=torch.double)) * variance.sqrt()
     return (targets.view_as(p.mean).double() - mean).abs() <= reach
 
 
-def fitted_noise(p: Predictive, targets: Tensor) -> float:
-    """The variance of the noise that the members do not explain, by these rows, which must be validation rows.
+def fit_noise_variance(p: Predictive, targets: Tensor) -> float:
+    """Estimate the variance of the noise that the members do not explain, from these rows, which must be validation rows.
 
-    E (y − μ)² = noise + E variance, where the members' spread is what it says; never below zero.
+    E (y − μ)² = noise + E variance holds if the members' spread is calibrated. The estimate is never below zero.
+
+    >>> fit_noise_variance(Predictive(torch.zeros(1, 2, 1), "regression"), torch.tensor([1.0, -1.0]))
+    1.0
     """
     errors = (targets.view_as(p.mean).double() - p.mean.double()).square().mean()
     return max((errors - p.variance.double().mean()).item(), 0.0)
 
 
-def _gaussian(p: Predictive, noise: float) -> tuple[Tensor, Tensor]:
+def _fit_gaussian(p: Predictive, noise: float) -> tuple[Tensor, Tensor]:
+    """Mean and variance of the predicted Gaussians, `[B, …]` each."""
     if noise < 0:
         raise ValueError(f"noise is a variance, and must not be negative, got {noise}")
     values = p.members.double()  # in single precision, members that are equal have a variance far above TINY

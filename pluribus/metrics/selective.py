@@ -1,4 +1,4 @@
-"""Answering only where one is sure: risk against coverage.
+"""Selective classification: the model answers only the rows it is most confident of. Risk against coverage.
 
 Rows are answered in the order of their confidence. At coverage n/N the risk is the error among the n most confident rows, and
 
@@ -15,32 +15,57 @@ from ..core.predictive import Predictive
 
 
 def risk_coverage(p: Predictive, targets: Tensor) -> tuple[Tensor, Tensor]:
-    """The share of rows that is answered, and the error among them: both `[N]`, from the surest row to all of them."""
-    return curve(p.confidence.flatten(), (p.labels != targets.view_as(p.labels)).flatten())
+    """The share of rows that is answered, and the error among them, from the most confident row to all rows.
+
+    Args: a prediction of B rows; `targets` `[B]`. Returns: coverage `[B]` and risk `[B]`.
+
+    >>> p = Predictive(torch.tensor([[[0.9, 0.1], [0.6, 0.4]]]).log())
+    >>> risk_coverage(p, torch.tensor([0, 1]))[1]
+    tensor([0.0000, 0.5000], dtype=torch.float64)
+    """
+    return risk_coverage_curve(p.confidence.flatten(), (p.labels != targets.view_as(p.labels)).flatten())
 
 
-def curve(confidence: Tensor, wrong: Tensor) -> tuple[Tensor, Tensor]:
-    """The same of confidences `[N]` and errors `[N]`."""
+def risk_coverage_curve(confidence: Tensor, wrong: Tensor) -> tuple[Tensor, Tensor]:
+    """`risk_coverage` of confidences `[N]` and errors `[N]`."""
     confidence, wrong = confidence.double(), wrong.double()
     order = confidence.argsort(descending=True)
     rows = torch.arange(1, len(wrong) + 1, dtype=torch.double, device=wrong.device)
-    return rows / len(wrong), evened(wrong, confidence)[order].cumsum(0) / rows
+    return rows / len(wrong), average_ties(wrong, confidence)[order].cumsum(0) / rows
 
 
-def evened(values: Tensor, confidence: Tensor) -> Tensor:
-    """Each row's value, or where several are equally sure, their mean: `[N]`."""
+def average_ties(values: Tensor, confidence: Tensor) -> Tensor:
+    """Replace the value of every row by the mean over the rows of equal confidence.
+
+    Args: `values` `[N]` and `confidence` `[N]`. Returns: `[N]` in double precision.
+
+    >>> average_ties(torch.tensor([0.0, 1.0, 1.0]), torch.tensor([0.7, 0.7, 0.9])).tolist()
+    [0.5, 0.5, 1.0]
+    """
     _, tie, count = confidence.unique(return_inverse=True, return_counts=True)
     sums = torch.zeros(len(count), dtype=torch.double, device=values.device).index_add(0, tie, values.double())
     return (sums / count)[tie]
 
 
 def aurc(p: Predictive, targets: Tensor) -> float:
-    """The area under the risk–coverage curve: smaller is better, and an error among the surest costs most."""
+    """The area under the risk–coverage curve: an error among the most confident rows costs most.
+
+    Args: a prediction of B rows; `targets` `[B]`. Returns: a number from 0 to 1, smaller is better.
+
+    >>> aurc(Predictive(torch.tensor([[[0.9, 0.1], [0.6, 0.4]]]).log()), torch.tensor([0, 1]))
+    0.25
+    """
     return risk_coverage(p, targets)[1].mean().item()
 
 
 def accuracy_at_coverage(p: Predictive, targets: Tensor, coverage: float = 0.8) -> float:
-    """The accuracy on the most confident share of the rows, of at least one row."""
+    """The accuracy on the most confident share of the rows, of at least one row.
+
+    Args: a prediction of B rows; `targets` `[B]`; `coverage` above 0 and at most 1. Raises: ValueError if it is not.
+
+    >>> accuracy_at_coverage(Predictive(torch.tensor([[[0.9, 0.1], [0.6, 0.4]]]).log()), torch.tensor([0, 1]), 0.5)
+    1.0
+    """
     if not 0 < coverage <= 1:
         raise ValueError(f"coverage must be above 0 and at most 1, got {coverage}")
     risk = risk_coverage(p, targets)[1]

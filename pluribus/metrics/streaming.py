@@ -1,15 +1,16 @@
-"""Sums over batches, from which the metrics follow: memory does not grow with the rows, and processes add theirs up."""
+"""Scores from sums over batches: memory does not grow with the rows, and several processes can add up their sums."""
 
 import torch
 from torch import Tensor
 
 from ..core.predictive import Predictive, Task
+from .calibration import ConfidenceBins, bin_by_confidence
 
 BINS = 15
 
 
 class Tally:
-    """What to count of a classification (rows, right answers, −log p, and per bin of confidence) or a regression.
+    """Sums of a classification (rows, correct rows, −log p, confidence bins) or a regression (rows, squared errors).
 
     >>> tally = Tally("classification")
     >>> tally.add(Predictive(torch.tensor([[[9.0, 0.0], [9.0, 0.0]]])), torch.tensor([0, 1]))
@@ -23,33 +24,30 @@ class Tally:
         self.sums = torch.zeros(size, dtype=torch.double, device=device)
 
     def add(self, p: Predictive, targets: Tensor) -> None:
+        """Add a batch: a prediction of B rows and `targets` `[B]`."""
         if self.task == "regression":
             errors = (p.mean.double() - targets.view_as(p.mean).double()).square().reshape(len(p), -1).mean(1)
-            self._count(torch.stack([errors.new_tensor(len(p)), errors.sum()]))
+            self._add_sums(torch.stack([errors.new_tensor(len(p)), errors.sum()]))
             return
         log_probs = p.log_probs
         top, labels = log_probs.max(1)
-        confidence = top.exp().double().flatten()
-        right = (labels == targets.view_as(labels)).double().flatten()
+        correct = (labels == targets.view_as(labels)).double().flatten()
         nll = -log_probs.gather(1, targets.long().view_as(labels).unsqueeze(1)).double()
-        index = (confidence * BINS).ceil().long().clamp(1, BINS) - 1
-        bins = confidence.new_zeros(3, BINS)
-        bins.index_add_(1, index, torch.stack([torch.ones_like(confidence), right, confidence]))
-        self._count(torch.cat([torch.stack([right.new_tensor(right.numel()), right.sum(), nll.sum()]), bins.flatten()]))
+        bins = bin_by_confidence(top.exp().flatten(), correct, BINS)
+        self._add_sums(torch.cat([torch.stack([correct.new_tensor(correct.numel()), correct.sum(), nll.sum()]), *bins]))
 
-    def _count(self, sums: Tensor) -> None:
+    def _add_sums(self, sums: Tensor) -> None:
         self.sums += sums.to(self.sums.device)
 
     def scores(self) -> dict[str, float]:
-        """Accuracy, NLL and ECE; of a regression, the root of the mean squared error."""
+        """Accuracy, NLL and ECE of a classification, RMSE of a regression; nothing where no row was added."""
         rows = self.sums[0].item()
         if rows == 0:
             return {}
         if self.task == "regression":
             return {"rmse": (self.sums[1] / rows).sqrt().item()}
-        _, right, confidence = self.sums[3:].view(3, BINS)
         return {
             "accuracy": (self.sums[1] / rows).item(),
             "nll": (self.sums[2] / rows).item(),
-            "ece": ((right - confidence).abs().sum() / rows).item(),
+            "ece": ConfidenceBins(*self.sums[3:].view(3, BINS)).error,
         }

@@ -1,17 +1,14 @@
-"""Running a recipe: its cells through joblib, each written down as soon as it is finished, and never measured twice.
+"""Run a recipe: measure its cells as jobs, and record each as soon as it is finished.
 
-<work>/<paper>/<artefact>.<scale>/<cell>/   where a cell works; found.json is what it measured, and says that it is finished
+<work>/<paper>/<artefact>.<scale>/<cell>/   where a cell works; its found.json holds the measurement of a finished cell
 <work>/<paper>/shared/                      networks that several recipes need
-<out>/<paper>/results/<artefact>.<scale>.json and .svg, <out>/<paper>/README.md   what is left for people
+<out>/<paper>/results/<artefact>.<scale>.json and .svg, <out>/<paper>/README.md   the results, and the page made from them
 """
 
-import contextlib
 import json
 import os
-import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,19 +19,18 @@ from ..core.errors import FileError, PluribusError
 from ..core.files import format_json, write_file
 from ..data import folder_of
 from ..data.catalog import SETS
-from ..runs.grid import ALONE, WorkerDied, check_workers, dispatched
+from ..experiments import Job, check_workers, describe_unfinished, run_jobs
 from ..runs.run_folder import describe_machine
 from . import results
 from .recipe import Json, Place, Recipe
 
-ATTEMPTS = 5
 Report = Callable[[int, int, list[str]], None]
-"""Told how many cells are finished, how many there are, and what those that run say."""
+"""Is called with how many cells are finished, how many there are, and what the running ones report."""
 
 
 @dataclass(frozen=True)
-class Job:
-    """A recipe at a scale, and where its things are."""
+class Reproduction:
+    """A recipe at one of its scales, and where its files are."""
 
     recipe: Recipe
     scale: str
@@ -58,132 +54,129 @@ class Job:
     def shared(self) -> Path:
         return self.work / self.recipe.of / "shared"
 
-    def found(self) -> dict[str, Json]:
-        """The cells that are finished: here, or in the results that were recorded."""
+    def read_cell(self, name: str) -> Json | None:
+        """Return what a cell left in its folder, or None if it is not finished with the present options."""
+        return self._match(name, _read_json(self.folder / name / "found.json"))
+
+    def read_cells(self) -> dict[str, Json]:
+        """Return the cells that are finished, by name: from their folders, or from the results that were recorded."""
         recorded = results.read(results.path(self.out, self.recipe, self.scale)).get("cells", {})
-        finished = {}
-        for name, options in self.cells.items():
-            here = _read(self.folder / name / "found.json")
-            for cell in (here, recorded.get(name)):
-                if cell and cell["options"] == json.loads(format_json(options)):
-                    finished[name] = cell
-                    break
-        return finished
+        cells = {name: self.read_cell(name) or self._match(name, recorded.get(name)) for name in self.cells}
+        return {name: cell for name, cell in cells.items() if cell is not None}
+
+    def read_states(self) -> tuple[int, list[str]]:
+        """Return how many cells are finished, and what the others report."""
+        finished = self.read_cells()
+        return len(finished), [
+            text for name in self.cells if name not in finished and (text := _read_state(self.folder / name))
+        ]
+
+    def create_job(self, name: str) -> Job:
+        """Return the job that measures a cell."""
+        from ..training.interrupts import Interrupted
+
+        folder, data = (self.folder / name).resolve(), None if self.data is None else str(self.data.resolve())
+        arguments = (self.recipe.id, self.cells[name], str(folder), str(self.shared.resolve()), data)
+        return Job(name, folder, measure_cell, arguments, (Interrupted,))
+
+    def _match(self, name: str, cell: Json | None) -> Json | None:
+        """Return the cell if it was measured with the present options."""
+        return cell if cell and cell["options"] == json.loads(format_json(self.cells[name])) else None
 
 
-def reproduce(job: Job, workers: str = "1", report: Report | None = None) -> Json:
-    """Measure what is not finished, and leave result, figure and page. Returns the result."""
+def reproduce(reproduction: Reproduction, workers: str = "1", report: Report | None = None) -> Json:
+    """Measure the cells that are not finished, and write result, figure and page.
+
+    Args:
+        reproduction: which recipe, at which scale, and where its files go.
+        workers: a number of processes, `dask://host:port` or `ray`.
+        report: is called whenever a cell finishes or reports its progress.
+
+    Returns:
+        The result, as `papers.results` describes it.
+
+    Raises:
+        FileError: if a folder cannot be written to, or data are missing; nothing is measured then.
+        PluribusError: if cells failed; those that finished are recorded.
+    """
     check_workers(workers)
-    folders = (results.path(job.out, job.recipe, job.scale).parent, job.folder, job.shared)
+    recipe, scale, out = reproduction.recipe, reproduction.scale, reproduction.out
+    folders = (results.path(out, recipe, scale).parent, reproduction.folder, reproduction.shared)
     for folder in folders:
-        _check(folder)
-    if len(job.found()) < len(job.cells):  # nothing is begun that cannot be finished
-        for name in job.recipe.scales[job.scale].data:
-            SETS[name].find(folder_of(job.data))
+        _check_folder(folder)
+    finished = reproduction.read_cells()
+    if len(finished) < len(reproduction.cells):  # missing data are an error before anything is measured
+        for name in recipe.scales[scale].data:
+            SETS[name].find(folder_of(reproduction.data))
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
-    for name in job.cells:
-        for old in ("failed.txt", "state.txt"):  # of a run that was killed, or to be tried again
-            (job.folder / name / old).unlink(missing_ok=True)
-    with watched(job, report):
-        for _ in range(ATTEMPTS):
-            left = [name for name in job.cells if name not in job.found() and not _failed(job, name)]
-            if not left:
-                break
-            tasks = [(one, (job.recipe.id, job.cells[name], *_places(job, name))) for name in left]
-            try:
-                dispatched(tasks, workers)
-            except WorkerDied as error:
-                warnings.warn(f"a worker died ({error}); going on with what is left", stacklevel=2)
-    result = results.save(job.out, job.recipe, job.scale, job.found())
-    lost = [name for name in job.cells if name not in job.found()]
-    if lost:
-        reason = _failed(job, lost[0]) or "its worker died again and again"
-        raise PluribusError(f"{job.title}: {len(lost)} of {len(job.cells)} cells did not finish; {lost[0]}: {reason}")
+    for name in reproduction.cells:  # a process that was killed leaves its last state
+        (reproduction.folder / name / "state.txt").unlink(missing_ok=True)
+    unfinished = run_jobs(
+        [reproduction.create_job(name) for name in reproduction.cells if name not in finished],
+        workers,
+        is_finished=lambda job: reproduction.read_cell(job.name) is not None,
+        read_states=reproduction.read_states,
+        report=_Recorder(reproduction, report),
+    )
+    result = results.save(out, recipe, scale, reproduction.read_cells())
+    if unfinished:
+        raise PluribusError(f"{reproduction.title}: {describe_unfinished(unfinished, len(reproduction.cells), 'cells')}")
     return result
 
 
-def one(recipe: str, options: Json, folder: str, shared: str, data: str | None, threads: int) -> None:
-    """What a worker does: one cell. An error is written down, not thrown: the others go on."""
-    import pluribus  # noqa: F401  the methods
-
-    from ..training.interrupts import Interrupted
+def measure_cell(recipe: str, options: Json, folder: str, shared: str, data: str | None) -> None:
+    """Measure one cell of a recipe, and write found.json. A worker calls this."""
     from . import recipes
 
     place = Place(Path(folder), Path(shared), None if data is None else Path(data))
     place.folder.mkdir(parents=True, exist_ok=True)
-    before, began = torch.get_num_threads(), time.monotonic()
+    began = time.monotonic()
     try:
-        torch.set_num_threads(threads)
         place.tell("started")
-        with ALONE, torch.random.fork_rng(devices=[]):
+        with torch.random.fork_rng(devices=[]):
             found = recipes()[recipe].measure(dict(options), place)
         cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": describe_machine(), "found": found}
         write_file(place.folder / "found.json", format_json(cell) + "\n")
-    except (KeyboardInterrupt, Interrupted):  # by a person: the next cell must not begin
-        raise
-    except Exception as error:
-        write_file(place.folder / "failed.txt", f"{type(error).__name__}: {error}\n")
     finally:
         (place.folder / "state.txt").unlink(missing_ok=True)
-        torch.set_num_threads(before)  # it may be the caller's own process
 
 
-@contextlib.contextmanager
-def watched(job: Job, report: Report | None) -> Iterator[None]:
-    """Look at the folders twice a second, and write down what is finished: they tell the same wherever cells run."""
-    done = threading.Event()
+class _Recorder:
+    """Record a partial result whenever a cell finishes, and pass states on."""
 
-    def look() -> None:
-        count, said = -1, list[str]()
-        while True:
-            last = done.wait(0.5)
-            finished = job.found()
-            texts = [text for name in job.cells if name not in finished and (text := _state(job.folder / name))]
-            if report is not None and (len(finished), texts) != (count, said):
-                report(len(finished), len(job.cells), texts)
-            if len(finished) > max(count, 0) and len(finished) < len(job.cells):
-                results.save(job.out, job.recipe, job.scale, finished)  # partial, and says so
-            count, said = len(finished), texts
-            if last:
-                return
+    def __init__(self, reproduction: Reproduction, report: Report | None) -> None:
+        self.reproduction, self.report, self.recorded = reproduction, report, 0
 
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
+    def __call__(self, states: tuple[int, list[str]]) -> None:
+        finished, texts = states
+        job, total = self.reproduction, len(self.reproduction.cells)
+        if self.report is not None:
+            self.report(finished, total, texts)
+        if self.recorded < finished < total:
+            results.save(job.out, job.recipe, job.scale, job.read_cells())
+        self.recorded = finished
 
 
-def _places(job: Job, name: str) -> tuple[str, str, str | None]:
-    data = None if job.data is None else str(job.data.resolve())
-    return str((job.folder / name).resolve()), str(job.shared.resolve()), data
-
-
-def _read(path: Path) -> Any:
+def _read_json(path: Path) -> Any:
+    """Return the content of a JSON file, or None if there is none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
 
 
-def _state(folder: Path) -> str:
+def _read_state(folder: Path) -> str:
+    """Return what the cell in this folder last reported, or ""."""
     try:
         return f"{folder.name}: {(folder / 'state.txt').read_text(encoding='utf-8').strip()}"
     except OSError:
         return ""
 
 
-def _failed(job: Job, name: str) -> str:
-    path = job.folder / name / "failed.txt"
-    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
-
-
-def _check(folder: Path) -> None:
-    """Whether the folder is there, or can be made."""
+def _check_folder(folder: Path) -> None:
+    """Raise unless the folder exists or can be created, and can be written to."""
     there = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not there.is_dir() or not os.access(there, os.W_OK):
-        reason = "it cannot be written to" if there.is_dir() else "it is a file"
-        raise FileError(f"cannot make the folder {folder}: of {there}, {reason}; name another with --out or --work")
+        reason = "cannot be written to" if there.is_dir() else "is a file"
+        raise FileError(f"cannot make the folder {folder}: {there} {reason}; name another with --out or --work")

@@ -47,8 +47,9 @@ rows. An *interval* is {"value", "low", "high"}. A score that does not exist for
 
 # The modules bring plotly, jinja2 and matplotlib only when they are called: importing this costs nothing.
 from .folder import write_all
+from .fragment import render_fragment
 from .page import page
 from .picture import picture
 from .tables import csv_text, markdown
 
-__all__ = ["csv_text", "markdown", "page", "picture", "write_all"]
+__all__ = ["csv_text", "markdown", "page", "picture", "render_fragment", "write_all"]

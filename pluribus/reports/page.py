@@ -1,19 +1,16 @@
 """The comparison as one HTML file that opens from disk, without a network."""
 
-import functools
 import json
 import re
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.files import replace_non_finite
-from .columns import COSTS, SHARE, Column, columns, is_regression, marks
+from .columns import columns
 from .figures import Figure, figures
-from .palette import PATHS, style, themes
-from .reading import Value, counted, finite, read, spread, written
-
-if TYPE_CHECKING:
-    from jinja2 import Environment
+from .html_table import describe_comparison, explain_table, make_heading, make_rows
+from .palette import themes
+from .reading import finite, read
+from .templates import load_template, read_asset
 
 IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp|bmp);base64,[A-Za-z0-9+/=\s]+")
 
@@ -28,20 +25,20 @@ def page(results: dict[str, Any]) -> str:
 
     results = replace_non_finite(results)
     shown, drawn = columns(results), figures(results)
-    rows = _rows(results, shown)
+    rows = make_rows(results, shown)
     by_name = {row["name"]: row for row in rows}
     # A string in a script ends it at "</script", wherever that stands.
     plotly = get_plotlyjs().replace("</script", "<\\/script") if drawn else ""
-    code = {"css": _part("page.css"), "js": _part("page.js"), "plotly": plotly}
-    return _template().render(
+    code = {"css": read_asset("page.css"), "js": read_asset("page.js"), "plotly": plotly}
+    return load_template("page.html.jinja").render(
         title=results.get("title") or "Comparison",
-        compared=_compared(results),
+        compared=describe_comparison(results),
         recommendation=[entry | {"entry": by_name.get(entry.get("method"))} for entry in results.get("recommendation") or []],
         notes=results.get("notes") or [],
         themes=themes(),
-        columns=[_head(column, place, shown) for place, column in enumerate(shown)],
+        columns=[make_heading(column, place, shown) for place, column in enumerate(shown)],
         rows=rows,
-        reading=_reading(results, shown),
+        reading=explain_table(results, shown),
         about=_about(results),
         figures=drawn,
         reliable=[row for row, method in zip(rows, results["methods"], strict=True) if method.get("reliability")],
@@ -51,21 +48,6 @@ def page(results: dict[str, Any]) -> str:
         drawn=Markup(_script(drawn)),
         **{name: Markup(text) for name, text in code.items()},
     )
-
-
-@functools.cache
-def _environment() -> "Environment":
-    from jinja2 import Environment, StrictUndefined
-
-    return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
-
-
-def _template() -> Any:
-    return _environment().from_string(_part("page.html.jinja"))
-
-
-def _part(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def _script(drawn: list[Figure]) -> str:
@@ -81,84 +63,6 @@ def _script(drawn: list[Figure]) -> str:
     }
     text = json.dumps(replace_non_finite({"themes": themes(), "panels": panels}), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _compared(results: dict[str, Any]) -> str:
-    """One line: data, network, budget, seeds, rows."""
-    data = results.get("data") or {}
-    seeds = results.get("seeds") or []
-    outputs = "regression" if is_regression(results) else f"{len(data['classes'])} classes" if data.get("classes") else ""
-    sizes = [f"{data[part]:,} {word} rows" for part, word in (("train", "training"), ("test", "test")) if data.get(part)]
-    told = [
-        f"{counted(len(results['methods']), 'method')} on {data.get('name') or 'the data'}",
-        *([f"{results['model']} as the network"] if results.get("model") else []),
-        *([outputs] if outputs else []),
-        *([" and ".join(sizes)] if sizes else []),
-        *([f"held equal: {results['budget']['text']}"] if (results.get("budget") or {}).get("text") else []),
-        *([counted(len(seeds), "seed") + f" ({', '.join(map(str, seeds))})"] if seeds else []),
-    ]
-    return " · ".join(told)
-
-
-def _head(column: Column, place: int, shown: list[Column]) -> dict[str, Any]:
-    first = "descending" if column.better == "high" else "ascending"
-    return {"title": column.title, "unit": column.unit, "about": column.about, "first": first, "group": _group(place, shown)}
-
-
-def _group(place: int, shown: list[Column]) -> str:
-    """A rule stands where scores end and costs begin, and where those end."""
-    costs = [column.key in {SHARE.key, *(cost.key for cost in COSTS)} for column in shown]
-    return "new" if place and costs[place] != costs[place - 1] else ""
-
-
-def _rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, Any]]:
-    marked = [marks(column, [column.of(method) for method in results["methods"]]) for column in shown]
-    rows = []
-    for index, method in enumerate(results["methods"]):
-        look, members = style(index), method.get("members")
-        rows.append(
-            {
-                "name": method["name"],
-                "parts": re.findall(r"[^:,]+[:,]?|[:,]", str(method["name"])),
-                "look": look._asdict() | {"path": PATHS[look.shape]},
-                "members": counted(members, "member") if members else "",
-                "cells": [
-                    _cell(column, column.of(method), marked[place][index], _group(place, shown))
-                    for place, column in enumerate(shown)
-                ],
-            }
-        )
-    return rows
-
-
-def _cell(column: Column, v: Value | None, mark: str, group: str) -> dict[str, Any]:
-    if v is None:
-        return {"text": "–", "spread": "", "value": None, "mark": "", "group": group}
-    text = written(v.value, column.kind, unit=False)
-    return {"text": text, "spread": spread(v, column.kind), "value": repr(v.value), "mark": mark, "group": group}
-
-
-def _reading(results: dict[str, Any], shown: list[Column]) -> str:
-    several = len(results.get("seeds") or []) > 1
-    text = ""
-    if len(results["methods"]) > 1:
-        text += "★ is the best mean of a column, ≈ a method whose interval (or spread over seeds) overlaps that of the best: "
-        text += "the table does not tell them apart. "
-    if several:
-        text += "Small beside a mean: ± one standard deviation over seeds, or the 95 % interval. "
-    else:
-        scores = [
-            v for column in shown if column.path[0] == "scores" for method in results["methods"] if (v := column.of(method))
-        ]
-        drawn = any(v.low is not None for v in scores)
-        text += (
-            "One seed: what stands small is a 95 % interval over rows alone (of the latency, over repeats). "
-            if drawn
-            else "One seed: no spread. "
-        )
-    if any(column in COSTS for column in shown):
-        text += "Costs are of the deployed form, as ratios to one network."
-    return text.strip()
 
 
 def _about(results: dict[str, Any]) -> dict[str, Any]:

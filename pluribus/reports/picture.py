@@ -35,24 +35,25 @@ def picture(results: dict[str, Any], path: Path) -> None:
         import matplotlib
     except ImportError as error:
         raise ImportError("the picture needs matplotlib: pip install matplotlib") from error
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     # Nothing of the user's own style or of the clock may show.
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({"svg.hashsalt": "pluribus", "font.size": 10, "axes.edgecolor": MUTED, "text.color": INK})
-        figure = _drawn(results)
+        figure = Figure(facecolor="white", layout="constrained")
+        FigureCanvasAgg(figure)
+        draw_gain_against_cost(figure, results, title=str(results.get("title") or "Comparison"))
         nothing = {"Date": None, "Creator": None} if path.suffix == ".svg" else {"Software": None}
         figure.savefig(path, dpi=160, metadata=nothing)
 
 
-def _drawn(results: dict[str, Any]) -> "Figure":
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 5.6), facecolor="white", layout="constrained")
-    FigureCanvasAgg(figure)
+def draw_gain_against_cost(figure: "Figure", results: dict[str, Any], title: str) -> None:
+    """Draw one point a method on an empty figure, with its name beside it; the docstring of `picture` says of what."""
+    figure.set_size_inches(9, 5.6)
     axes = figure.add_subplot()
-    axes.set_title(str(results.get("title") or "Comparison"), loc="left", fontsize=12, fontweight="bold", parse_math=False)
+    axes.set_title(title, loc="left", fontsize=12, fontweight="bold", parse_math=False)
     score, cost = _axes(results)
     points = _points(results, cost, score) if score and cost else []
     far = [name for _, name, _, y in points if score is SHARE and y.value < FAR]
@@ -60,7 +61,7 @@ def _drawn(results: dict[str, Any]) -> "Figure":
     if not points or score is None or cost is None:
         axes.text(0.5, 0.5, "No method has both a score and a cost.", ha="center", color=MUTED)
         axes.set_axis_off()
-        return figure
+        return
     factor = 100 if score.kind == "share" else 1
     kept = front([x.value for _, _, x, _ in points], [score.loss(y.value) for *_, y in points])
     for index, _, x, y in points:
@@ -106,7 +107,6 @@ def _drawn(results: dict[str, Any]) -> "Figure":
     beside += f" Not shown, far below: {listed(far)}." if far else ""
     figure.supxlabel(beside, fontsize=8, color=MUTED, x=0.01, ha="left", parse_math=False)
     _label(figure, axes, points, factor, list(zip([*xs, right], [*ys, ys[-1]], strict=True)))
-    return figure
 
 
 def _axes(results: dict[str, Any]) -> tuple[Column | None, Column | None]:

@@ -28,8 +28,8 @@ from ..data.catalog import SETS
 from ..data.corruptions import EXTRA, SEVERITIES, SMALLEST, STANDARD
 from ..data.dataset import Part
 from ..data.preparation import Preparation
-from ..metrics.calibration import temperature, tempered
-from ..metrics.regression import fitted_noise
+from ..metrics.calibration import apply_temperature, fit_temperature
+from ..metrics.regression import fit_noise_variance
 from .config import Config, ConfigError, explain_validation_error, parse_choice
 from .loading import build_network, load_rows, load_run, set_samples
 from .prediction import EvaluationCase
@@ -122,13 +122,13 @@ def evaluate_case(
     """
     task = case.data.task
     fitted = predict_held_out(case, held_out)
-    noise = fitted_noise(*fitted) if fitted and task == "regression" else None
-    heat = temperature(*fitted) if fitted and judging.temperature and task == "classification" else None
+    noise = fit_noise_variance(*fitted) if fitted and task == "regression" else None
+    heat = fit_temperature(*fitted) if fitted and judging.temperature and task == "classification" else None
     kept, cooled = record(task, noise), record(task)
     for p, y in case.predict_batches():
         kept.add(p, y)
         if heat is not None:
-            cooled.add(tempered(p, heat), y)
+            cooled.add(apply_temperature(p, heat), y)
     told: dict[str, Any] = {
         "rows": len(case.part),
         "members": case.members,

@@ -19,7 +19,7 @@ from ..data import Columns, Data, Pixels, load
 from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupted
 from ..data.dataset import Part
 from ..data.table import SUFFIXES, read_table
-from ..metrics.detection import auroc, fpr95
+from ..metrics.ood_detection import auroc, fpr95
 from .config import ConfigError, parse_choice
 from .prediction import EvaluationCase
 

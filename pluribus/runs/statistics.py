@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..core.saving import read_tensors
 from ..data.corruptions import STANDARD
-from ..metrics.intervals import Interval
+from ..metrics.intervals import Interval, central_interval
 from .robustness import mce
 from .run_folder import Run
 
@@ -155,11 +155,11 @@ class PairedBootstrap:
 
     def interval(self, name: str) -> Interval:
         """The mean of a method and its 95 % interval."""
-        return Interval(self.values[name], *find_interval(self.drawn[name]))
+        return Interval(self.values[name], *central_interval(self.drawn[name]))
 
     def gain(self, name: str, other: str) -> Interval:
         """By how much the mean of `name` is lower than that of `other`."""
-        return Interval(self.values[other] - self.values[name], *find_interval(self.drawn[other] - self.drawn[name]))
+        return Interval(self.values[other] - self.values[name], *central_interval(self.drawn[other] - self.drawn[name]))
 
     def share(self, name: str, base: str, best: str) -> Interval | None:
         """The share of the best method's gain over the base; None if that gain is within the noise or the interval infinite."""
@@ -169,7 +169,7 @@ class PairedBootstrap:
         gain, gains = self.drawn[base] - self.drawn[name], self.drawn[base] - self.drawn[best]
         # A draw without a gain to share counts as an infinite share, with the sign of the method's own gain.
         drawn = torch.where(gains > 0, gain / gains, gain.sign() * torch.inf)
-        low, high = find_interval(drawn)
+        low, high = central_interval(drawn)
         if not math.isfinite(low + high):
             return None
         return Interval((self.values[base] - self.values[name]) / whole.value, low, high)
@@ -179,13 +179,6 @@ def draw_row_counts(draws: int, rows: int, generator: torch.Generator) -> Tensor
     """How often each row is drawn in each draw, `[draws, rows]`."""
     picks = torch.randint(rows, (draws, rows), generator=generator)
     return torch.stack([torch.bincount(pick, minlength=rows) for pick in picks]).double()
-
-
-def find_interval(drawn: Tensor) -> tuple[float, float]:
-    """The limits of the middle 95 %, found by ranks because draws may be infinite."""
-    ordered = drawn.sort().values
-    last = len(ordered) - 1
-    return ordered[round(0.025 * last)].item(), ordered[round(0.975 * last)].item()
 
 
 def read_row_scores(path: Path) -> dict[str, Tensor]:

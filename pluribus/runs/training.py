@@ -20,8 +20,8 @@ from ..core.saving import save as save_ensemble
 from ..data import Columns, Data
 from ..data.dataset import Part
 from ..models.registry import ModelError, default
-from ..training.fit import fit, leader
-from ..training.lesson import Lesson
+from ..training.fit import fit, is_leader
+from ..training.lightning_module import TrainingModule
 from . import config as configs
 from .config import Config, ConfigError, resolve_paths
 from .loading import build_network, check_unchanged, load_set, split_rows
@@ -53,7 +53,7 @@ def train_run(
     parts = split_rows(config, data)
     made = convert_network(config, data)
     prepare_folder(run, config, data, resume)
-    with run.lock(wait) if leader() else contextlib.nullcontext():
+    with run.lock(wait) if is_leader() else contextlib.nullcontext():
         if run.is_finished:  # another process finished it in the meantime
             return run.read_json("result.json")
         history = fit(
@@ -69,7 +69,7 @@ def train_run(
             loggers=find_tensorboard_logger(run.path),
             progress=progress,
         )
-        if not leader():
+        if not is_leader():
             return {}
         run.write_metrics(history)
         save_ensemble(made, run.weights)
@@ -112,7 +112,7 @@ class MetricsWriter(Checkpoint):
             print(self.title, file=sys.stderr)
 
     def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        assert isinstance(lesson, Lesson)
+        assert isinstance(lesson, TrainingModule)
         if trainer.is_global_zero:
             self.run.write_metrics(lesson.history)
 
@@ -181,7 +181,7 @@ def convert_network(config: Config, data: Data) -> Ensemble:
 
 def prepare_folder(run: Run, config: Config, data: Data, resume: bool) -> None:
     """Create the folder and write what is known before training. Raises FileError if it holds another run."""
-    if not leader():
+    if not is_leader():
         return
     if run.path.is_file():
         raise FileError(f"{run.path} is a file: name a folder for the run")

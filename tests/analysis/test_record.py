@@ -131,9 +131,9 @@ def test_a_regression_is_judged_as_its_functions_say(noise):
 def test_noise_that_members_do_not_explain_is_found_by_validation_rows():
     truth = torch.randn(20_000, 1).double()
     p = Predictive(truth + 0.5 * torch.randn(1, 20_000, 1).double().repeat(2, 1, 1), "regression")
-    assert regression.fitted_noise(p, truth) == pytest.approx(0.25, rel=0.05)
+    assert regression.fit_noise_variance(p, truth) == pytest.approx(0.25, rel=0.05)
     sure = Predictive(torch.stack([truth - 1, truth + 1]), "regression")
-    assert regression.fitted_noise(sure, truth) == 0  # they spread more than they err
+    assert regression.fit_noise_variance(sure, truth) == 0  # they spread more than they err
 
 
 def test_the_task_says_what_is_recorded():

@@ -135,7 +135,7 @@ def test_digits_are_learnt_judged_and_told(pluribus, work, digit):
     assert answer["label"] == label
     assert answer["confidence"] == max(answer["probabilities"].values())
     assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-5)
-    assert 0 <= answer["disagreement"] <= answer["uncertainty"]
+    assert 0 <= answer["mutual_information"] <= answer["uncertainty"]
     shown = pluribus(f"predict run {name}").out
     assert "confidence" in shown
     assert "probabilities" not in shown

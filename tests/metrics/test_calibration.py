@@ -6,7 +6,7 @@ from sklearn.metrics import brier_score_loss
 
 from pluribus import Predictive, metrics
 from pluribus.metrics import calibration
-from pluribus.metrics.classification import ece
+from pluribus.metrics.calibration import ece
 
 
 def of(probs):
@@ -57,15 +57,30 @@ def test_predictions_that_mean_what_they_say_have_a_small_error_and_sharper_ones
 @pytest.mark.parametrize("sharper", [0.5, 1.0, 3.0])
 def test_the_temperature_undoes_what_was_too_sharp(sharper):
     p, targets = drawn(20_000, sharper=sharper)
-    found = calibration.temperature(p, targets)
+    found = calibration.fit_temperature(p, targets)
     assert found == pytest.approx(sharper, rel=0.05)
-    near = [metrics.nll(calibration.tempered(p, found * scale), targets) for scale in (0.9, 1.0, 1.1)]
+    near = [metrics.nll(calibration.apply_temperature(p, found * scale), targets) for scale in (0.9, 1.0, 1.1)]
     assert near[1] == min(near)
 
 
 def test_a_temperature_of_one_changes_nothing_and_keeps_the_average_of_members():
     p = Predictive(torch.randn(3, 10, 4, dtype=torch.double))
-    torch.testing.assert_close(calibration.tempered(p, 1.0).probs, p.probs)
-    flat = calibration.tempered(p, 1e9).probs
+    torch.testing.assert_close(calibration.apply_temperature(p, 1.0).probs, p.probs)
+    flat = calibration.apply_temperature(p, 1e9).probs
     torch.testing.assert_close(flat, torch.full_like(flat, 0.25))
-    assert math.isclose(calibration.tempered(p, 2.0).probs.sum(1).mean().item(), 1.0)
+    assert math.isclose(calibration.apply_temperature(p, 2.0).probs.sum(1).mean().item(), 1.0)
+
+
+def test_confidence_bins_are_open_below_and_closed_above_and_add_up():
+    confidence, correct = torch.tensor([0.0, 0.25, 0.3, 0.5, 0.9, 1.0]).double(), torch.tensor([1, 0, 1, 0, 1, 1])
+    found = calibration.bin_by_confidence(confidence, correct, bins=4)
+    assert found.rows.tolist() == [2, 2, 0, 2]
+    assert found.correct.tolist() == [1, 1, 0, 2]
+    assert found.confidence.tolist() == pytest.approx([0.25, 0.8, 0, 1.9])
+    assert found.error == pytest.approx((0.75 + 0.2 + 0.1) / 6)
+    parts = [calibration.bin_by_confidence(confidence[rows], correct[rows], bins=4) for rows in (slice(2), slice(2, None))]
+    torch.testing.assert_close(torch.stack(parts[0]) + torch.stack(parts[1]), torch.stack(found))
+
+
+def test_no_rows_have_no_calibration_error():
+    assert calibration.bin_by_confidence(torch.zeros(0), torch.zeros(0)).error == 0

@@ -16,8 +16,8 @@ from torchmetrics.functional.classification import binary_calibration_error, mul
 
 from pluribus import Predictive
 from pluribus.metrics import accuracy, ece, nll
-from pluribus.metrics.calibration import adaptive_ece, brier, classwise_ece, temperature, tempered
-from pluribus.metrics.detection import auroc, fpr95, uncertainty
+from pluribus.metrics.calibration import adaptive_ece, apply_temperature, brier, classwise_ece, fit_temperature
+from pluribus.metrics.ood_detection import auroc, fpr95, uncertainty
 from pluribus.metrics.selective import accuracy_at_coverage, aurc, risk_coverage
 
 from .strategies import Stated, classified, crowds, exactly, flat, near, plain, repeatable, scores, ties
@@ -174,7 +174,7 @@ def test_no_metric_depends_on_the_order_of_the_rows(case, random):
 @given(classified(), st.sampled_from([0.25, 1.0, 3.0]))
 def test_tempered_probabilities_are_powers(case, heat):
     p, _ = case
-    found = tempered(p, heat).probs.movedim(1, -1).flatten(0, -2)
+    found = apply_temperature(p, heat).probs.movedim(1, -1).flatten(0, -2)
     for probs, row in zip(found, exactly(p)[1], strict=True):
         powers = [(q.ln() / Decimal(heat)).exp() if q > 0 else Decimal(0) for q in row]
         assert probs.tolist() == [near(q / sum(powers), p, scale=10) for q in powers]
@@ -188,7 +188,7 @@ def test_the_temperature_is_as_good_as_scipys(case):
     _, truth, *_ = flat(p, targets)
     logs = p.log_probs.double().movedim(1, -1).flatten(0, -2).numpy()
     keep = logs[np.arange(len(truth)), truth] > -np.inf
-    found = temperature(p, targets)
+    found = fit_temperature(p, targets)
     assert math.exp(-3.001) < found < math.exp(3.001)
 
     def loss(log_t):
@@ -208,8 +208,8 @@ def test_the_temperature_is_as_good_as_scipys(case):
 
 def test_rows_that_say_nothing_of_the_temperature_leave_it_at_one():
     right, wrong = torch.tensor([0, 0]), torch.tensor([1, 1])
-    assert temperature(CERTAIN, right) == temperature(CERTAIN, wrong) == 1.0
-    assert temperature(Predictive(torch.zeros(2, 3, 4)), torch.tensor([0, 1, 2])) == 1.0
+    assert fit_temperature(CERTAIN, right) == fit_temperature(CERTAIN, wrong) == 1.0
+    assert fit_temperature(Predictive(torch.zeros(2, 3, 4)), torch.tensor([0, 1, 2])) == 1.0
 
 
 # --- answering only where one is sure ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import torch
 from pluribus.papers import SCALES, recipes
 from pluribus.papers.page import page
 from pluribus.papers.results import made, of_paper, path, read
-from pluribus.papers.run import Job, reproduce
+from pluribus.papers.run import Reproduction, reproduce
 from pluribus.papers.variance import ORDER
 from pluribus.papers.variance.trainings import Training
 
@@ -36,7 +36,7 @@ def smoke(tmp_path_factory):
     """All of the paper at the smallest scale."""
     place = tmp_path_factory.mktemp("smoke")
     began = time.monotonic()
-    found = {recipe.id: reproduce(Job(recipe, "smoke", place / "out", place / "work")) for recipe in EVERY}
+    found = {recipe.id: reproduce(Reproduction(recipe, "smoke", place / "out", place / "work")) for recipe in EVERY}
     return place / "out", found, time.monotonic() - began
 
 

@@ -12,7 +12,7 @@ from pluribus import papers
 from pluribus.core.errors import FileError, PluribusError
 from pluribus.papers import Recipe, Scale, results
 from pluribus.papers.page import page, shown, table
-from pluribus.papers.run import Job, reproduce
+from pluribus.papers.run import Reproduction, reproduce
 from pluribus.papers.verdicts import verdict
 
 
@@ -47,7 +47,7 @@ def job(tmp_path, monkeypatch):
     def make(own=None, scale="cpu"):
         own = own or recipe()
         monkeypatch.setattr(papers, "recipes", lambda: {own.id: own})
-        return Job(own, scale, tmp_path / "out", tmp_path / "work")
+        return Reproduction(own, scale, tmp_path / "out", tmp_path / "work")
 
     return make
 
@@ -81,7 +81,7 @@ def test_a_finished_cell_is_never_measured_again(job):
 def test_recorded_cells_count_where_the_work_folder_is_gone(job, tmp_path):
     first = job()
     reproduce(first)
-    elsewhere = Job(first.recipe, "cpu", first.out, tmp_path / "elsewhere")
+    elsewhere = Reproduction(first.recipe, "cpu", first.out, tmp_path / "elsewhere")
     reproduce(elsewhere)
     assert marks(elsewhere) == []
 
@@ -115,7 +115,7 @@ def test_workers_measure_the_same(tmp_path):
     from pluribus.papers import recipes
 
     own = recipes()["variance/figure-2"]
-    one, two = (reproduce(Job(own, "smoke", tmp_path / w / "out", tmp_path / w / "work"), w) for w in ("1", "2"))
+    one, two = (reproduce(Reproduction(own, "smoke", tmp_path / w / "out", tmp_path / w / "work"), w) for w in ("1", "2"))
     assert one["rows"] == two["rows"]
 
 
@@ -127,7 +127,7 @@ def test_after_a_kill_only_what_is_left_is_measured(tmp_path):
             import os, sys
             from pathlib import Path
             from pluribus import papers
-            from pluribus.papers.run import Job, reproduce
+            from pluribus.papers.run import Reproduction, reproduce
             from tests.papers.test_run import counted, recipe
 
             def measure(options, place):
@@ -138,7 +138,7 @@ def test_after_a_kill_only_what_is_left_is_measured(tmp_path):
             own = recipe(measure=measure)
             papers.recipes = lambda: {{own.id: own}}
             here = Path({str(tmp_path)!r})
-            reproduce(Job(own, "cpu", here / "out", here / "work"))
+            reproduce(Reproduction(own, "cpu", here / "out", here / "work"))
             """
         )
     )

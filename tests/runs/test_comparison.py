@@ -87,7 +87,7 @@ def test_the_states_went_from_waiting_to_done(finished):
 def test_what_is_there_is_not_done_again(finished, monkeypatch):
     made, results, _ = finished
     before = {path: path.stat().st_mtime_ns for path in made.path.glob("*/weights.safetensors")}
-    monkeypatch.setattr(comparing, "measured", lambda *_: pytest.fail("measured again"))
+    monkeypatch.setattr(comparing, "measure_cost", lambda *_: pytest.fail("measured again"))
     again = ComparisonFolder.open(made.path).run("1")
     assert again == results
     assert {path: path.stat().st_mtime_ns for path in made.path.glob("*/weights.safetensors")} == before
@@ -107,9 +107,9 @@ def test_a_run_that_lost_its_judgement_is_judged_and_not_trained_again(finished)
 
 def test_any_plain_deep_ensemble_is_the_standard(tmp_path):
     made = planned(tmp_path / "c", methods=("single", "deep-ensemble:of=mimo", "deep-ensemble:members=2"))
-    assert made.best == "deep-ensemble:members=2"  # one of other ensembles is not it
+    assert made.reference == "deep-ensemble:members=2"  # one of other ensembles is not it
     more = planned(tmp_path / "d", methods=("deep-ensemble:members=2", "deep-ensemble:members=3"))
-    assert more.best == "deep-ensemble:members=3"
+    assert more.reference == "deep-ensemble:members=3"
     assert not any("no deep-ensemble" in note for note in made.about["notes"])
 
 
@@ -139,7 +139,7 @@ def test_a_method_that_lacks_a_seed_is_left_out_of_the_pairs_and_named(finished,
     made, results, _ = finished
     judged = Grid.finished
     monkeypatch.setattr(Grid, "finished", lambda grid, cell: cell.name != "deep-ensemble-seed1" and judged(grid, cell))
-    again = made.results(json.loads((made.path / "costs.json").read_text()))
+    again = made.collect_results(json.loads((made.path / "costs.json").read_text()))
     single, dropout, deep = again["methods"]
     assert deep["gain"] is None
     assert any("deep-ensemble lacks a seed" in note for note in again["notes"])

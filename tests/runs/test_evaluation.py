@@ -47,10 +47,10 @@ def test_the_temperature_is_that_of_the_validation_rows_and_reported_apart(digit
     one = case(digits)
     told, _ = evaluate_case(one, aside(digits), build_evaluation_settings())
     p = one.ensemble.predict(digits.preparation(aside(digits).x))
-    assert told["tempered"]["temperature"] == pytest.approx(calibration.temperature(p, aside(digits).y), rel=1e-3)
+    assert told["tempered"]["temperature"] == pytest.approx(calibration.fit_temperature(p, aside(digits).y), rel=1e-3)
     own = one.ensemble.predict(digits.preparation(one.part.x))
     assert told["scores"]["nll"] == pytest.approx(pluribus.metrics.nll(own, one.part.y), rel=1e-5)
-    cooled = calibration.tempered(own, told["tempered"]["temperature"])
+    cooled = calibration.apply_temperature(own, told["tempered"]["temperature"])
     assert told["tempered"]["nll"] == pytest.approx(pluribus.metrics.nll(cooled, one.part.y), rel=1e-5)
 
 
@@ -66,15 +66,15 @@ def test_shift_means_are_over_the_fifteen_standard_kinds_and_five_severities(dig
     standard = [found["kinds"][kind] for kind in list(found["kinds"])[:15]]
     assert found["cacc"] == pytest.approx(sum(sum(kind["accuracy"]) for kind in standard) / 75)
     assert found["cnll"] == pytest.approx(sum(sum(kind["nll"]) for kind in standard) / 75)
-    assert found["clean"] == one.on(one.sample(30)).scores()
+    assert found["clean"] == one.tally_scores(one.sample_rows(30)).scores()
     assert found["cacc"] < found["clean"]["accuracy"]
 
 
 def test_rows_to_corrupt_are_the_same_for_every_run_and_not_the_first(digits):
     one = case(digits)
-    assert torch.equal(one.sample(10).x, case(digits, pluribus.Single()).sample(10).x)
-    assert not torch.equal(one.sample(10).x, one.part.x[:10])
-    assert one.sample(1000) is one.part
+    assert torch.equal(one.sample_rows(10).x, case(digits, pluribus.Single()).sample_rows(10).x)
+    assert not torch.equal(one.sample_rows(10).x, one.part.x[:10])
+    assert one.sample_rows(1000) is one.part
 
 
 def test_strangers_are_told_apart_better_than_by_chance_and_oneself_by_chance(digits):

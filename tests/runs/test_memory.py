@@ -12,8 +12,8 @@ from pluribus.runs.training import train_run
 JUDGE = """
 import resource, sys
 from pathlib import Path
-from pluribus.runs.evaluate import evaluate
-told = evaluate(Path(sys.argv[1]), samples=int(sys.argv[2]))
+from pluribus.runs.evaluation import evaluate_run
+told = evaluate_run(Path(sys.argv[1]), samples=int(sys.argv[2]))
 assert told["members"] == int(sys.argv[2]), told["members"]
 print(told["rows"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """

@@ -13,7 +13,7 @@ from pluribus.core.errors import FileError
 from pluribus.data import Pixels, Preparation
 from pluribus.data.dataset import Part
 from pluribus.training.fit import fit
-from pluribus.training.lesson import Diverged
+from pluribus.training.lightning_module import Diverged
 
 QUIET = {"progress": False}
 

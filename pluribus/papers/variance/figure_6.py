@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.files import write_file
 from ...reports.drawing import line, plain
-from ...training.storage import dump, read
+from ...training.checkpoint_files import read_checkpoint, serialize_checkpoint
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, verdict
 from .reinforce import POLICIES, Acrobot, CartPole, Learner, Settings, learn
@@ -38,12 +38,12 @@ def measure(options: Json, place: Place) -> Json:
     def played(rate: float, seeds: Sequence[int], episodes: int) -> np.ndarray:
         settings = Settings(options["policy"], WORLDS[options["world"]](), options["hidden"], learning_rate=rate)
         file = place.folder / f"{rate:g}-{len(seeds)}-{episodes}.safetensors"
-        state: Any = read(file) if file.is_file() else None
+        state: Any = read_checkpoint(file) if file.is_file() else None
 
         def after(learner: Learner) -> None:
             if learner.episodes % SAVED == 0:
                 place.tell(f"rate {rate:g}, {len(seeds)} seeds, episode {learner.episodes}/{episodes}")
-                write_file(file, dump(learner.state_dict()))
+                write_file(file, serialize_checkpoint(learner.state_dict()))
 
         return learn(settings, seeds, episodes, state, after)
 

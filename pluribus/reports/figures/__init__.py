@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .calibration import reliability, temperature
+from .calibration import reliability, reliability_bins, temperature
 from .cost import scores_against_cost, share_against_latency
 from .curves import attack, risk_coverage, shift
 from .model import Figure
@@ -26,4 +26,4 @@ def figures(results: dict[str, Any]) -> list[Figure]:
     return [figure for make in FIGURES if (figure := make(results)) is not None]
 
 
-__all__ = ["Figure", "figures"]
+__all__ = ["Figure", "attack", "figures", "reliability_bins", "risk_coverage", "shift"]

@@ -8,7 +8,7 @@ from .model import Figure, Layout, Numbers, Panel, Trace, View, guide, layout, m
 
 
 def reliability(results: dict[str, Any]) -> Figure | None:
-    bins = {index: found for index, method in enumerate(results["methods"]) if (found := _bins(method))}
+    bins = {index: found for index, method in enumerate(results["methods"]) if (found := reliability_bins(method))}
     if not bins:
         return None
     names = {index: results["methods"][index]["name"] for index in bins}
@@ -35,7 +35,8 @@ def reliability(results: dict[str, Any]) -> Figure | None:
     )
 
 
-def _bins(method: dict[str, Any]) -> list[tuple[float, float, float]]:
+def reliability_bins(method: dict[str, Any]) -> list[tuple[float, float, float]]:
+    """Return mean confidence, accuracy and number of rows of each bin of one method that is not empty."""
     curve = method.get("reliability") or {}
     columns = (series(curve.get(part)) for part in ("confidence", "accuracy", "count"))
     return [(c, a, n) for c, a, n in zip(*columns, strict=False) if c is not None and a is not None and n]

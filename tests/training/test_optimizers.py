@@ -6,12 +6,12 @@ from torch import nn
 
 import pluribus
 from pluribus.training import Settings
-from pluribus.training.optimisers import optimiser, penalty_at, rate_at
-from pluribus.training.settings import interval
+from pluribus.training.optimizers import compute_penalty_factor, compute_rate_factor, make_optimizer
+from pluribus.training.settings import parse_interval
 
 
 def rates(steps=100, epoch=10, **options):
-    return [rate_at(step, steps, epoch, Settings(epochs=steps // epoch, **options)) for step in range(steps)]
+    return [compute_rate_factor(step, steps, epoch, Settings(epochs=steps // epoch, **options)) for step in range(steps)]
 
 
 def test_cosine_falls_from_one_to_nothing_by_half_a_wave():
@@ -44,13 +44,13 @@ def test_the_warm_up_rises_evenly_to_one_and_the_rest_begins_at_one(schedule):
 
 def test_the_penalty_rises_to_one_over_its_epochs_and_is_whole_without_a_warm_up():
     settings = Settings(kl_warmup=0.5)
-    assert [penalty_at(t, 10, settings) for t in (0, 1, 4, 5, 99)] == pytest.approx([0.2, 0.4, 1, 1, 1])
-    assert penalty_at(0, 10, Settings()) == 1
+    assert [compute_penalty_factor(t, 10, settings) for t in (0, 1, 4, 5, 99)] == pytest.approx([0.2, 0.4, 1, 1, 1])
+    assert compute_penalty_factor(0, 10, Settings()) == 1
 
 
 def test_weight_decay_spares_what_the_ensemble_says():
     ensemble = pluribus.ensemble(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)), pluribus.BatchEnsemble(members=2))
-    made = optimiser(ensemble.param_groups(), Settings(optimizer="sgd", weight_decay=0.3))
+    made = make_optimizer(ensemble.param_groups(), Settings(optimizer="sgd", weight_decay=0.3))
     assert [group["weight_decay"] for group in made.param_groups] == [0.3, 0.0]
 
 
@@ -63,7 +63,7 @@ def test_weight_decay_spares_what_the_ensemble_says():
     ],
 )
 def test_each_optimiser_has_its_rate_and_decay(options, kind, rate, decay):
-    made = optimiser([{"params": [nn.Parameter(torch.zeros(1))]}], Settings(**options))
+    made = make_optimizer([{"params": [nn.Parameter(torch.zeros(1))]}], Settings(**options))
     assert type(made) is kind
     assert (made.param_groups[0]["lr"], made.param_groups[0]["weight_decay"]) == (rate, decay)
     if kind is torch.optim.SGD:
@@ -73,13 +73,13 @@ def test_each_optimiser_has_its_rate_and_decay(options, kind, rate, decay):
 
 def test_momentum_zero_is_plain_sgd():
     settings = Settings(optimizer="sgd", momentum=0.0)
-    made = optimiser([{"params": [nn.Parameter(torch.zeros(1))]}], settings)
+    made = make_optimizer([{"params": [nn.Parameter(torch.zeros(1))]}], settings)
     assert not made.param_groups[0]["nesterov"]
 
 
 @pytest.mark.parametrize(("text", "meant"), [("7", ("steps", 7)), ("30s", ("seconds", 30)), ("1.5m", ("seconds", 90))])
 def test_intervals_are_steps_or_time(text, meant):
-    assert interval(text) == meant
+    assert parse_interval(text) == meant
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_a_group_with_a_rate_learns_so_many_times_faster():
     """Adam's first step is the learning rate, whatever the gradient."""
     net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
     ensemble = pluribus.ensemble(net, pluribus.VariationalDropout(log_alpha_rate=7.0, include="0"))
-    optimizer = optimiser(ensemble.param_groups(), Settings(optimizer="adam", lr=0.01))
+    optimizer = make_optimizer(ensemble.param_groups(), Settings(optimizer="adam", lr=0.01))
     before = {name: value.detach().clone() for name, value in ensemble.named_parameters()}
     ensemble.train().loss(torch.randn(5, 3), torch.tensor([0, 1, 0, 1, 0]), examples=5).backward()
     optimizer.step()
@@ -117,5 +117,5 @@ def test_a_rate_of_one_is_no_group_of_its_own():
 @pytest.mark.parametrize("kind", ["adam", "adamw"])
 def test_beta1_reaches_the_optimiser(kind):
     groups = pluribus.ensemble(torch.nn.Linear(3, 2), pluribus.Single()).param_groups()
-    made = optimiser(groups, Settings(optimizer=kind, beta1=0.95))
+    made = make_optimizer(groups, Settings(optimizer=kind, beta1=0.95))
     assert made.param_groups[0]["betas"] == (0.95, 0.999)

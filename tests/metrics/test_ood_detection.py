@@ -3,7 +3,7 @@ import torch
 from sklearn.metrics import roc_auc_score
 
 from pluribus import Predictive
-from pluribus.metrics.detection import auroc, fpr95, uncertainty
+from pluribus.metrics.ood_detection import auroc, fpr95, uncertainty
 
 
 def test_auroc_is_scikit_learns_also_with_ties():
@@ -36,6 +36,6 @@ def test_uncertainty_is_higher_where_the_ensemble_is_less_sure():
         uncertainty(p, "mood")
 
 
-def test_both_kinds_need_rows():
-    with pytest.raises(ValueError, match="both kinds need rows"):
+def test_both_sets_need_rows():
+    with pytest.raises(ValueError, match="both sets need rows"):
         auroc(torch.tensor([]), torch.ones(3))

@@ -9,7 +9,7 @@ from torch.optim import Optimizer
 from .settings import Settings
 
 
-def optimiser(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
+def make_optimizer(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
     """The optimiser of the ensemble's `param_groups()`. A group's `rate` multiplies the learning rate."""
     rate, decay = settings.rate, settings.decay
     groups = [group | ({"lr": rate * group["rate"]} if "rate" in group else {}) for group in groups]
@@ -21,7 +21,7 @@ def optimiser(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
     return torch.optim.AdamW(groups, rate, (settings.beta1, 0.999), weight_decay=decay)
 
 
-def rate_at(step: int, steps: int, epoch: int, settings: Settings) -> float:
+def compute_rate_factor(step: int, steps: int, epoch: int, settings: Settings) -> float:
     """The learning rate at a step, as a share of its highest. `epoch` is the number of steps in one.
 
     warm-up:  (t + 1) / w for t < w
@@ -40,7 +40,7 @@ def rate_at(step: int, steps: int, epoch: int, settings: Settings) -> float:
     return 1.0
 
 
-def penalty_at(step: int, epoch: int, settings: Settings) -> float:
+def compute_penalty_factor(step: int, epoch: int, settings: Settings) -> float:
     """What the penalty is multiplied by at a step: it rises linearly to 1 over `kl_warmup` epochs."""
     warm = round(settings.kl_warmup * epoch)
     return min((step + 1) / warm, 1.0) if warm else 1.0

@@ -20,7 +20,7 @@ from ..core.seeds import derive_seed, set_seed
 from ..data.batches import Batch, Batches
 from ..data.preparation import Preparation
 from ..metrics.streaming import Tally
-from . import optimisers
+from . import optimizers
 from .settings import Settings
 
 BINDING = ("seed", "batch_size", "optimizer", "momentum", "beta1", "nesterov", "precision")
@@ -32,7 +32,7 @@ class Diverged(PluribusError):
     """The loss is no longer a number."""
 
 
-class Lesson(L.LightningModule):
+class TrainingModule(L.LightningModule):
     """What Lightning runs. `rows` are the training rows, `preparation` turns outputs into answers."""
 
     def __init__(
@@ -49,7 +49,7 @@ class Lesson(L.LightningModule):
         self.ensemble = ensemble
         self.settings, self.train_batches, self.validation_batches, self.rows = settings, train, validation, rows
         self.preparation = preparation or Preparation()
-        self.own_criterion = criterion or smoothed(ensemble, settings.label_smoothing)
+        self.own_criterion = criterion or make_criterion(ensemble, settings.label_smoothing)
         self.epoch_loss = [0.0, 0]  # the sum over the epoch's steps so far, and their number
         self.last_loss = float("nan")
         self.parts = ensemble.state.count if ensemble.reduction == "sum" and not ensemble.sampled else 1
@@ -77,9 +77,9 @@ class Lesson(L.LightningModule):
         """The ensemble's, every tensor whole. All processes must ask for it."""
         if self.whole is None:
             return self.ensemble.state_dict()
-        from .sharding import whole
+        from .sharding import gather_state
 
-        return whole(self.ensemble)
+        return gather_state(self.ensemble)
 
     def cast(self, x: Any) -> Any:
         """Numbers in the precision of the weights; NumPy's are double by default."""
@@ -94,7 +94,7 @@ class Lesson(L.LightningModule):
         step, epoch = self.global_step, len(self.train_batches)
         set_seed(derive_seed(self.settings.seed, STEP, step, self.global_rank))
         views, targets = self.ensemble.deal(laid_out(self.ensemble, self.cast(x)), y)
-        temper = optimisers.penalty_at(step, epoch, self.settings)
+        temper = optimizers.compute_penalty_factor(step, epoch, self.settings)
         loss = self.ensemble.objective(self.ensemble(views), targets, self.own_criterion, self.rows, temper)
         loss = loss * weight if weight != 1.0 else loss
         self.pending.append((step, loss.detach()))
@@ -114,9 +114,11 @@ class Lesson(L.LightningModule):
             self.epoch_loss[1] += 1
 
     def configure_optimizers(self) -> Any:
-        optimizer = optimisers.optimiser(self.ensemble.param_groups(), self.settings)
+        optimizer = optimizers.make_optimizer(self.ensemble.param_groups(), self.settings)
         epoch = len(self.train_batches)
-        share = functools.partial(optimisers.rate_at, steps=epoch * self.settings.epochs, epoch=epoch, settings=self.settings)
+        share = functools.partial(
+            optimizers.compute_rate_factor, steps=epoch * self.settings.epochs, epoch=epoch, settings=self.settings
+        )
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
@@ -186,7 +188,7 @@ class Lesson(L.LightningModule):
         self.train_batches.epoch, self.train_batches.start = epoch, done
 
 
-def smoothed(ensemble: Ensemble, share: float) -> Criterion | None:
+def make_criterion(ensemble: Ensemble, share: float) -> Criterion | None:
     """Cross-entropy against targets of which `share` is spread over all classes."""
     if share == 0 or ensemble.task == "regression":
         return None

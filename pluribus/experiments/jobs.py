@@ -1,0 +1,78 @@
+"""A job: one call with a folder of its own, which a worker runs without needing any other job.
+
+<folder>/failed.txt   the error of a job that failed; whatever else the folder holds belongs to the call
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..core.files import write_file
+
+FAILURE = "failed.txt"
+ONE_AT_A_TIME = threading.Lock()
+"""A process runs one job at a time: a Dask worker has several threads, and all of them draw from one random generator."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A call that a worker runs.
+
+    Args:
+        name: what messages call the job.
+        folder: where the job works. An absolute path, because a worker may stand in another directory.
+        call: a function of a module, so that it can be pickled. It leaves its result in `folder`, and continues what an
+            earlier attempt left there.
+        arguments: what `call` gets; they must be picklable.
+        interrupts: the errors by which a person stops the job. They are raised to the caller of `run_jobs`; every other error
+            is recorded as the failure of this job alone.
+    """
+
+    name: str
+    folder: Path
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    interrupts: tuple[type[BaseException], ...] = ()
+
+
+def run_job(job: Job, threads: int = 1) -> None:
+    """Run one job in this process, and write its error to failed.txt.
+
+    Args:
+        job: what to run.
+        threads: how many threads torch uses meanwhile; afterwards it uses as many as before.
+
+    Raises:
+        KeyboardInterrupt and the job's `interrupts`; no other error.
+    """
+    with ONE_AT_A_TIME:
+        before = torch.get_num_threads()
+        torch.set_num_threads(threads)
+        try:
+            job.call(*job.arguments)
+        except job.interrupts:
+            raise
+        except Exception as error:
+            job.folder.mkdir(parents=True, exist_ok=True)
+            write_file(job.folder / FAILURE, f"{type(error).__name__}: {error}\n")
+        finally:
+            torch.set_num_threads(before)
+
+
+def read_failure(folder: Path) -> str:
+    """Return the error that a job left in its folder, or "" if it has not failed.
+
+    >>> read_failure(Path("no such folder"))
+    ''
+    """
+    file = folder / FAILURE
+    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+
+
+def forget_failure(folder: Path) -> None:
+    """Remove the error that a job left, so that it is tried again."""
+    (folder / FAILURE).unlink(missing_ok=True)
