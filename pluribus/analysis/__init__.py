@@ -2,7 +2,7 @@
 matter."""
 
 from .attacks import Attack, Outcome, attack
-from .cost import Cost, cost
+from .cost import Cost, compare_cost
 from .curvature import kappa
 from .densities import by_class, response
 from .discrepancy import mmd, mmd_bound, prediction_bound
@@ -14,7 +14,7 @@ from .diversity import (
     normalised_disagreement,
     pairwise_kl,
 )
-from .pruning import deviations, prune, sparsity
+from .pruning import prune, sparsity, standard_deviations
 
 __all__ = [
     "Attack",
@@ -24,8 +24,7 @@ __all__ = [
     "attack",
     "bias_variance",
     "by_class",
-    "cost",
-    "deviations",
+    "compare_cost",
     "disagreement",
     "error_correlation",
     "kappa",
@@ -37,4 +36,5 @@ __all__ = [
     "prune",
     "response",
     "sparsity",
+    "standard_deviations",
 ]

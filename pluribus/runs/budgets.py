@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from ..analysis.cost import form, training_flops
+from ..analysis.cost import choose_deployment, compare_training_flops
 from ..core.convert import ensemble as convert
 from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
@@ -71,7 +71,7 @@ def measure_step_cost(config: Config, data: Data) -> float:
         made = convert_network(config, data)
         base = build_network(config, data.shape, data.outputs)
         x, y = data.preparation(data.train.x[:8]), data.preparation.scaled(data.train.y[:8])
-        times = training_flops(made, base.to(x.dtype), x, y)
+        times = compare_training_flops(made, base.to(x.dtype), x, y)
     if times is None:
         raise ConfigError(f"the FLOPs of {format_choice(config.method)} cannot be counted: choose --budget epochs")
     return times
@@ -125,7 +125,7 @@ def measure_deployed_cost(config: Config, data: Data, budget: Budget) -> float:
     with torch.random.fork_rng(devices=[]):
         net = build_network(config, data.shape, data.outputs)
         made = convert(net, config.spec, example=data.preparation(data.train.x[:2]), task=data.task)
-    _, flops, parameters = form(made.eval().describe())
+    _, flops, parameters = choose_deployment(made.eval().describe())
     if budget == "parameters":
         return float(parameters)
     if flops is None:
@@ -146,5 +146,5 @@ def measure_relative_costs(spec: Spec) -> tuple[float, float]:
     """Parameters and FLOPs of a prediction as ratios to the base network, LeNet-5; folded if that is the form to deploy."""
     with torch.random.fork_rng(devices=[]):
         cost = convert(lenet5(), spec, example=torch.zeros(2, 1, 28, 28)).eval().describe()
-    _, flops, parameters = form(cost)
+    _, flops, parameters = choose_deployment(cost)
     return parameters / cost.base_parameters, (flops or 0) / (cost.base_flops or 1)

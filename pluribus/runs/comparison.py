@@ -122,7 +122,7 @@ class ComparisonFolder:
 
         `report` is called with the states of the runs, `announce` with a sentence about each later step.
         """
-        from ..reports import write_all
+        from ..reports import write_report
 
         self.grid.run(workers, report, whole=False)
         announce("measuring latency and memory")
@@ -130,7 +130,7 @@ class ComparisonFolder:
         announce("drawing intervals")
         results = self.collect_results(costs)
         announce("writing the page")
-        write_all(results, self.path)
+        write_report(results, self.path)
         return results
 
     # --- what the folder holds ------------------------------------------------------------------------------------

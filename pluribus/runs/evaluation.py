@@ -16,8 +16,8 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import Tensor, nn
 
-from ..analysis.cost import cost
-from ..analysis.record import Classified, Regressed, record
+from ..analysis.cost import compare_cost
+from ..analysis.scores import ClassificationScores, RegressionScores, create_scores
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError, FileError
 from ..core.files import write_file
@@ -115,7 +115,7 @@ def build_evaluation_settings(**options: Any) -> EvaluationSettings:
 
 def evaluate_case(
     case: EvaluationCase, held_out: Part | None, judging: EvaluationSettings, folder: str | None = None
-) -> tuple[dict[str, Any], Classified | Regressed]:
+) -> tuple[dict[str, Any], ClassificationScores | RegressionScores]:
     """All scores that `judging` asks for, as JSON, and the record of every row.
 
     `held_out` holds validation rows: they fit the temperature of a classification and the noise of a regression.
@@ -124,7 +124,7 @@ def evaluate_case(
     fitted = predict_held_out(case, held_out)
     noise = fit_noise_variance(*fitted) if fitted and task == "regression" else None
     heat = fit_temperature(*fitted) if fitted and judging.temperature and task == "classification" else None
-    kept, cooled = record(task, noise), record(task)
+    kept, cooled = create_scores(task, noise), create_scores(task)
     for p, y in case.predict_batches():
         kept.add(p, y)
         if heat is not None:
@@ -138,7 +138,7 @@ def evaluate_case(
         "diversity": kept.diversity(),
         "tempered": None if heat is None else {"temperature": heat} | cooled.scores(),
     }
-    if isinstance(kept, Regressed):
+    if isinstance(kept, RegressionScores):
         return told | {"noise": None if noise is None else noise**0.5}, kept
     extra = judging.corruptions == "all"
     told |= {
@@ -160,7 +160,7 @@ def predict_held_out(case: EvaluationCase, rows: Part | None) -> tuple[Predictiv
     return Predictive.cat([p for p, _ in found]), torch.cat([y for _, y in found])
 
 
-def find_least_confident(kept: Classified, case: EvaluationCase, count: int = 8) -> list[dict[str, Any]]:
+def find_least_confident(kept: ClassificationScores, case: EvaluationCase, count: int = 8) -> list[dict[str, Any]]:
     """The rows with the lowest confidence, with pictures if they are images."""
     classes, part = case.data.classes, case.part
     return [
@@ -191,7 +191,7 @@ def measure_cost(ensemble: Ensemble, network: nn.Module, data: Data, part: Part)
     few = part.rows(torch.arange(min(COST_ROWS, len(part))))
     like = next(ensemble.parameters())
     x, y = data.preparation(few.x).to(like.device, like.dtype), data.preparation.scaled(few.y).to(like.device)
-    found = cost(ensemble, network.to(like.device, like.dtype), x, y)
+    found = compare_cost(ensemble, network.to(like.device, like.dtype), x, y)
     return asdict(found) | {"latency": found.latency._asdict(), "passes": found.passes}
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..analysis.attacks import Attack, attack
-from ..analysis.record import Classified, record
+from ..analysis.scores import ClassificationScores, create_scores
 from ..core.seeds import derive_seed
 from ..core.spec import require_number
 from ..data import Columns, Data, Pixels, load
@@ -78,10 +78,12 @@ def mce(own: dict[str, Any], base: dict[str, Any]) -> float:
 # --- out-of-distribution detection ------------------------------------------------------------------------------------
 
 
-def detect_out_of_distribution(case: EvaluationCase, own: Classified, name: str, folder: str | None) -> dict[str, Any]:
+def detect_out_of_distribution(
+    case: EvaluationCase, own: ClassificationScores, name: str, folder: str | None
+) -> dict[str, Any]:
     """How well each score of uncertainty separates the rows of another set from the test rows."""
     others, how = load_out_of_distribution(case, name, folder)
-    seen = record("classification")
+    seen = create_scores("classification")
     for p, y in case.predict_batches(Part(others, torch.zeros(len(others), dtype=torch.long))):
         seen.add(p, y)
     pairs = {

@@ -47,11 +47,11 @@ class ShardedStrategy(ModelParallelStrategy):
         """As an optimiser has it that is not sharded: numbered, not named."""
         assert self.model is not None
         optimizer = optimizer._optimizer if isinstance(optimizer, LightningOptimizer) else optimizer
-        gather_state: Any = get_optimizer_state_dict(self.model, optimizer, options=WHOLE)
-        names = [name for group in gather_state["param_groups"] for name in group["params"]]
+        whole: Any = get_optimizer_state_dict(self.model, optimizer, options=WHOLE)
+        names = [name for group in whole["param_groups"] for name in group["params"]]
         numbers = {name: number for number, name in enumerate(names)}
-        groups = [group | {"params": [numbers[name] for name in group["params"]]} for group in gather_state["param_groups"]]
-        return {"state": {numbers[name]: kept for name, kept in gather_state["state"].items()}, "param_groups": groups}
+        groups = [group | {"params": [numbers[name] for name in group["params"]]} for group in whole["param_groups"]]
+        return {"state": {numbers[name]: kept for name, kept in whole["state"].items()}, "param_groups": groups}
 
     def load_checkpoint(self, checkpoint_path: Any, weights_only: bool | None = None) -> dict[str, Any]:
         assert self.model is not None

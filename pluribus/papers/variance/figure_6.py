@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.files import write_file
-from ...reports.drawing import line, plain
+from ...reports.svg import line_style, style_axes
 from ...training.checkpoint_files import read_checkpoint, serialize_checkpoint
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, verdict
@@ -136,14 +136,14 @@ def draw(figure: "Figure", result: Json) -> None:
             width = min(SMOOTH, scores.shape[1])
             kernel = np.full(width, 1 / width)
             smooth = np.stack([np.convolve(each, kernel, "valid") for each in scores])
-            at, own = np.arange(smooth.shape[1]) + width, line(place)
+            at, own = np.arange(smooth.shape[1]) + width, line_style(place)
             mean, error = smooth.mean(0), smooth.std(0, ddof=1) / len(smooth) ** 0.5
             axes.plot(at, mean, label=policy if index == 0 else None, **own)
             axes.fill_between(at, mean - error, mean + error, color=own["color"], alpha=0.15, linewidth=0)
         axes.set_title(world, loc="left", fontsize=11)
         axes.set_xlabel("episode")
         axes.set_ylabel(f"score, mean of {width} episodes")
-        plain(axes)
+        style_axes(axes)
     figure.suptitle(f"Scores of {len(scores)} seeds: mean and standard error", x=0.01, ha="left", fontsize=11)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from ...analysis.densities import by_class, response
-from ...reports.drawing import line, plain
+from ...reports.svg import line_style, style_axes
 from ..recipe import Found, Json, Place, Recipe, Scale
 from ..verdicts import Verdict, verdict
 from .trainings import Training, trained, zero_mean_lenet
@@ -94,7 +94,7 @@ def draw(figure: "Figure", result: Json) -> None:
     panels = figure.subplots(2, 2).flat
     for place, (axes, (neuron, curve)) in enumerate(zip(panels, curves.items(), strict=True)):
         for index, (label, density) in enumerate(curve["classes"].items()):
-            own = line(index)
+            own = line_style(index)
             mean, std = torch.tensor(density["mean"]), torch.tensor(density["std"])
             axes.plot(curve["at"], mean, label=f"class {label}" if place == 0 else None, **own)
             axes.fill_between(
@@ -105,7 +105,7 @@ def draw(figure: "Figure", result: Json) -> None:
         axes.set_ylabel("density, logarithmic")
         axes.set_yscale("log")
         axes.set_ylim(bottom=FLOOR)
-        plain(axes)
+        style_axes(axes)
     figure.suptitle(
         "Densities of responses by class: mean and standard deviation over test rows", x=0.01, ha="left", fontsize=11
     )
