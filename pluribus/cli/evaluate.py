@@ -110,7 +110,7 @@ def predict(
 ) -> None:
     """Label new images or table rows, with confidence and uncertainty; of a regression, value and spread.
 
-    Uncertainty is the entropy of the answer in nats, disagreement the part of it that the members differ about.
+    Uncertainty is the entropy of the prediction in nats, mutual information the part of it on which members disagree.
     """
     from rich.console import Console
     from rich.table import Table

@@ -70,7 +70,7 @@ def measure_step_cost(config: Config, data: Data) -> float:
     with torch.random.fork_rng(devices=[]):
         made = convert_network(config, data)
         base = build_network(config, data.shape, data.outputs)
-        x, y = data.preparation(data.train.x[:8]), data.preparation.scaled(data.train.y[:8])
+        x, y = data.preparation(data.train.x[:8]), data.preparation.scale_targets(data.train.y[:8])
         times = compare_training_flops(made, base.to(x.dtype), x, y)
     if times is None:
         raise ConfigError(f"the FLOPs of {format_choice(config.method)} cannot be counted: choose --budget epochs")

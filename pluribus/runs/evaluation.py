@@ -87,14 +87,14 @@ class EvaluationSettings(BaseModel):
         """Raise ConfigError if the data cannot be evaluated so, before anything long begins."""
         if data.task == "regression" and (self.corruptions != "none" or self.ood or self.attack):
             raise ConfigError(f"corruptions, ood and attacks are for classes, and {data.name} is a regression: leave them out")
-        if (self.corruptions != "none" or self.attack) and not data.images:
+        if (self.corruptions != "none" or self.attack) and not data.has_images:
             raise ConfigError(f"corruptions and attacks are for images, and {data.name} has rows of numbers: leave them out")
         if self.corruptions != "none" and min(data.shape[1:]) < SMALLEST:
             raise ConfigError(f"corruptions need images of at least {SMALLEST}×{SMALLEST}, {data.name} has smaller ones")
         if self.attack:
             parse_attack(self.attack, data)
         for name in self.ood:
-            if name in GENERATED_SETS and not data.images:
+            if name in GENERATED_SETS and not data.has_images:
                 raise ConfigError(f"ood {name!r} is made of images, and {data.name} has rows of numbers")
             if name in SETS and len(SETS[name].shape) != len(data.shape):
                 raise ConfigError(f"ood {name} has other inputs than {data.name}: choose a set of the same kind")
@@ -165,7 +165,7 @@ def find_least_confident(kept: ClassificationScores, case: EvaluationCase, count
     classes, part = case.data.classes, case.part
     return [
         {
-            "image": encode_png(part.x[row]) if case.data.images else None,
+            "image": encode_png(part.x[row]) if case.data.has_images else None,
             "truth": classes[int(part.y[row])],
             "answer": classes[int(kept["answer"][row])],
             "confidence": kept["confidence"][row].item(),
@@ -190,7 +190,7 @@ def measure_cost(ensemble: Ensemble, network: nn.Module, data: Data, part: Part)
     """What the ensemble costs on a batch of these rows, as ratios to the base network."""
     few = part.rows(torch.arange(min(COST_ROWS, len(part))))
     like = next(ensemble.parameters())
-    x, y = data.preparation(few.x).to(like.device, like.dtype), data.preparation.scaled(few.y).to(like.device)
+    x, y = data.preparation(few.x).to(like.device, like.dtype), data.preparation.scale_targets(few.y).to(like.device)
     found = compare_cost(ensemble, network.to(like.device, like.dtype), x, y)
     return asdict(found) | {"latency": found.latency._asdict(), "passes": found.passes}
 

@@ -26,7 +26,7 @@ from ..data.catalog import SETS
 from ..data.dataset import Part
 from ..data.preparation import Preparation
 from ..data.table import SUFFIXES, read_table
-from ..models.registry import MODELS, build, imported
+from ..models.registry import MODELS, build, import_factory
 from . import config as configs
 from .config import Config, ConfigError, build_config
 from .run_folder import Run
@@ -84,7 +84,7 @@ def find_factory(name: str) -> Callable[..., nn.Module]:
         return lambda: copy.deepcopy(passed)
     if passed is not None:
         return passed
-    return imported(name) if ":" in name else MODELS[name.replace("_", "-")].factory
+    return import_factory(name) if ":" in name else MODELS[name.replace("_", "-")].factory
 
 
 def load_set(choice: Mapping[str, Any], folder: str | None) -> Data:
@@ -145,10 +145,10 @@ def load_rows(
             f"{about['task']} of {'×'.join(map(str, about['shape']))}: choose data like that"
         )
     if other is None and config.data["name"] not in SETS:  # known sets do not change
-        check_unchanged(data.limited(config.rows, config.seed), about)
+        check_unchanged(data.subsample(config.rows, config.seed), about)
     data = align_classes(replace(data, preparation=preparation), about["classes"])
     if split == "validation" or (split == "train" and other is None):  # split as in training
-        kept, aside = split_rows(config, data.limited(config.rows, config.seed))
+        kept, aside = split_rows(config, data.subsample(config.rows, config.seed))
         part = kept if split == "train" else aside
     else:
         part = data.test if split == "test" else data.train

@@ -21,9 +21,9 @@ from ..core.pace import laid_out
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
 from ..data import Columns, Data, Pixels, Preparation
-from ..data.batches import Stored
+from ..data.batches import TensorBatches
 from ..data.dataset import Part
-from ..data.folder import decode
+from ..data.image_folder import decode
 from ..data.table import SUFFIXES, read_table
 from ..metrics.streaming import Tally
 from .loading import load_run, set_samples
@@ -52,13 +52,13 @@ class EvaluationCase:
         with evaluation_mode(ensemble), torch.random.fork_rng(devices=[]):
             part = part or self.part
             if len(part):  # the size of a batch depends on where members part, which two rows show
-                ensemble.ready(next(iter(Stored(part, 2, preparation))).x.to(like.device, like.dtype))
-            for number, (x, y, _) in enumerate(Stored(part, min(BATCH_ROWS, ensemble.at_once), preparation)):
+                ensemble.ready(next(iter(TensorBatches(part, 2, preparation))).x.to(like.device, like.dtype))
+            for number, (x, y, _) in enumerate(TensorBatches(part, min(BATCH_ROWS, ensemble.at_once), preparation)):
                 set_seed(derive_seed(self.seed, EVALUATION_SEED, number))
                 outputs = ensemble(laid_out(ensemble, x.to(like.device, like.dtype)))
                 y = y.to(like.device)
                 if ensemble.task == "regression":
-                    outputs, y = preparation.answers(outputs), preparation.answers(y)
+                    outputs, y = preparation.unscale_targets(outputs), preparation.unscale_targets(y)
                 yield Predictive(outputs, ensemble.task), y
                 if self.report is not None:
                     self.report(len(y))
@@ -113,7 +113,7 @@ def format_predictions(
 ) -> Iterator[dict[str, Any]]:
     """One dictionary for each row of a prediction."""
     if ensemble.task == "regression":
-        p = Predictive(preparation.answers(p.outputs), "regression")
+        p = Predictive(preparation.unscale_targets(p.outputs), "regression")
         for mean, std in zip(p.mean.flatten().tolist(), p.std.flatten().tolist(), strict=True):
             yield {"value": mean, "spread": std}
         return

@@ -16,7 +16,7 @@ from ..analysis.scores import ClassificationScores, create_scores
 from ..core.seeds import derive_seed
 from ..core.spec import require_number
 from ..data import Columns, Data, Pixels, load
-from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupted
+from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupt
 from ..data.dataset import Part
 from ..data.table import SUFFIXES, read_table
 from ..metrics.ood_detection import auroc, fpr95
@@ -55,7 +55,7 @@ def corrupt_once(images: Tensor, kind: str, severity: int) -> Tensor:
     if key not in _corrupted:
         if sum(kept.numel() for kept in _corrupted.values()) + images.numel() > CACHE:
             _corrupted.clear()
-        _corrupted[key] = corrupted(images, kind, severity)
+        _corrupted[key] = corrupt(images, kind, severity)
     return _corrupted[key]
 
 
@@ -124,9 +124,9 @@ def load_other_set(data: Data, name: str, folder: str | None) -> tuple[Tensor, s
         return data.preparation.encode(read_table(path)), "encoded alike"
     other = load(choice["name"], folder, **{key: value for key, value in choice.items() if key != "name"})
     rows = (other.test if len(other.test) else other.train).x
-    if other.shape == data.shape and other.images == data.images:
+    if other.shape == data.shape and other.has_images == data.has_images:
         return rows, "as it is"
-    if not (other.images and data.images):
+    if not (other.has_images and data.has_images):
         raise ConfigError(f"ood {name} has other inputs than {data.name}: choose a set of the same kind")
     channels, *side = data.shape
     pixels = rows.float().mean(1, keepdim=True) if channels == 1 else rows.float().expand(-1, channels, -1, -1)

@@ -19,7 +19,7 @@ from ..core.errors import FileError
 from ..core.saving import save as save_ensemble
 from ..data import Columns, Data
 from ..data.dataset import Part
-from ..models.registry import ModelError, default
+from ..models.registry import ModelError, choose_default_model
 from ..training.fit import fit, is_leader
 from ..training.lightning_module import TrainingModule
 from . import config as configs
@@ -122,7 +122,7 @@ def load_data(config: Config) -> Data:
     data = load_set(config.data, config.data_dir)
     if not len(data.train):
         raise ConfigError(f"{data.name} has only test rows here: it can be judged by, but not learnt from")
-    return data.limited(config.rows, config.seed)
+    return data.subsample(config.rows, config.seed)
 
 
 def check_machine(config: Config) -> None:
@@ -143,10 +143,10 @@ def resolve_config(config: Config, data: Data) -> Config:
     """Fill in the settings that follow from the data, so that the configuration records what was done."""
     update: dict[str, Any] = {"lr": config.rate, "weight_decay": config.decay}
     if config.model is None:
-        update["model"] = {"name": default(data.shape)}
+        update["model"] = {"name": choose_default_model(data.shape)}
     if config.augment == "auto":
         update["augment"] = "crop-flip" if data.name.startswith("cifar") else "none"
-    elif config.augment != "none" and not data.images:
+    elif config.augment != "none" and not data.has_images:
         raise ConfigError(f"augment {config.augment!r} is for images, and {data.name} has rows of numbers: choose none")
     return resolve_paths(config.model_copy(update=update))
 

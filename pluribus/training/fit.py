@@ -20,7 +20,7 @@ from ..core.ensemble import Criterion, Ensemble
 from ..core.errors import FileError, Unsupported
 from ..core.modes import training_mode
 from ..core.spec import Spec
-from ..data.batches import Batches, Given, Stored
+from ..data.batches import Batches, LoaderBatches, TensorBatches
 from ..data.dataset import Part
 from ..data.preparation import Preparation
 from .checkpoint_files import SafetensorsIO, read_checkpoint
@@ -176,13 +176,13 @@ def make_batches(
         given = DataLoader(given, size, shuffle=train, drop_last=train and len(given) > size and len(given) % size == 1)
     if isinstance(given, Part):
         kind = augmentation or "none"
-        return Stored(given, size, preparation, seed=settings.seed, shuffled=train, augmentation=kind), len(given)
+        return TensorBatches(given, size, preparation, seed=settings.seed, shuffled=train, augmentation=kind), len(given)
     if not isinstance(given, Iterable) or isinstance(given, (Tensor, np.ndarray)):
         raise TypeError(f"data must be (x, y), a Dataset or a loader, got {type(given).__name__} alone: fit(ensemble, (x, y))")
     if augmentation not in (None, "none") or preparation != Preparation():
         raise ValueError("augmentation and preparation are for tensors in memory: a Dataset or a loader does its own")
     dataset = getattr(given, "dataset", None)
-    batches = Given(given, settings.seed)
+    batches = LoaderBatches(given, settings.seed)
     size = getattr(given, "batch_size", None) or settings.batch_size
     return batches, len(dataset) if dataset is not None else size * len(batches)
 

@@ -133,7 +133,7 @@ class TrainingModule(L.LightningModule):
         x, y, _ = batch
         outputs = self.ensemble(laid_out(self.ensemble, self.cast(x)))
         if self.ensemble.task == "regression":
-            outputs, y = self.preparation.answers(outputs), self.preparation.answers(y)
+            outputs, y = self.preparation.unscale_targets(outputs), self.preparation.unscale_targets(y)
         self.tally.add(Predictive(outputs, self.ensemble.task), y)
 
     def on_validation_epoch_end(self) -> None:
