@@ -8,7 +8,7 @@ import pluribus
 from pluribus import BatchEnsemble, Single
 from pluribus.analysis import Attack, attack
 from pluribus.analysis.perturbation_region import PerturbationRegion
-from tests.analysis.victims import NORMS, linear, pixels
+from tests.analysis.attack_examples import NORMS, linear, pixels
 from tests.networks import NestedMLP, ResidualCNN
 
 
@@ -36,12 +36,12 @@ def test_random_starts_and_steps_never_leave_the_region(norm):
     x = pixels(500, 3, 4, 4)
     radius = 0.037
     region = PerturbationRegion(x, torch.zeros_like(x), torch.ones_like(x), torch.ones_like(x), norm, radius)
-    point = region.start()
+    point = region.draw_start()
     for _ in range(5):
         assert ((point >= 0) & (point <= 1)).all()
         change = point.double() - x.double()
         assert (change.abs().max() if norm == "linf" else lengths(change).max()) <= radius
-        point = region.step(point, torch.randn_like(x), 0.02)
+        point = region.take_step(point, torch.randn_like(x), 0.02)
 
 
 def test_random_starts_fill_the_ball_evenly():
