@@ -31,14 +31,14 @@ def list_sets(data_dir: Folder = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ..data import folder_of
+    from ..data import find_data_folder
     from ..data.catalog import SETS
 
-    folder = folder_of(data_dir)
+    folder = find_data_folder(data_dir)
     table = Table("name", "what", "rows", "shape", "here", caption=f"in {folder}")
     for known in SETS.values():
-        state = known.present(folder)
-        cure = "" if state != "missing" or not known.gettable else " (data get)"
+        state = known.find_state(folder)
+        cure = "" if state != "missing" or not known.is_downloadable else " (data get)"
         size = "×".join(map(str, known.shape))
         table.add_row(known.name, known.summary, f"{known.train:,}+{known.test:,}", size, state + cure)
     console = Console()
@@ -52,11 +52,11 @@ def check(name: Name, data_dir: Folder = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from ..data import folder_of, load
+    from ..data import find_data_folder, load
     from ..data.catalog import SETS
-    from ..data.fetch import check as checked
+    from ..data.download import check_files
 
-    verdicts = checked(name, folder_of(data_dir)) if name in SETS else []
+    verdicts = check_files(name, find_data_folder(data_dir)) if name in SETS else []
     if verdicts:
         table = Table("file", "verdict")
         for verdict in verdicts:
@@ -78,10 +78,10 @@ def get(name: Name, data_dir: Folder = None) -> None:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from ..data import folder_of
-    from ..data.fetch import get as fetch
+    from ..data import find_data_folder
+    from ..data.download import download_files
 
-    folder = folder_of(data_dir)
+    folder = find_data_folder(data_dir)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -92,5 +92,5 @@ def get(name: Name, data_dir: Folder = None) -> None:
                 tasks[what] = progress.add_task(what, total=total)
             progress.update(tasks[what], completed=done, total=total)
 
-        place = fetch(name, folder, report)
+        place = download_files(name, folder, report)
     typer.echo(f"{name} is in {place}")

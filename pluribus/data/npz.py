@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from ..core.errors import DataError
-from .dataset import Data, Part, empty_like, numbered
-from .known import Known
+from .catalog_entry import CatalogEntry
+from .dataset import Data, Part, number_classes, take_no_rows
 from .preparation import Pixels, Preparation
-from .split import aside, share
+from .split import check_share, split_rows
 
 OPTIONS = {
     "test": "the share of the rows set aside for the test where the file has no x_test (default: 0.2)",
@@ -28,7 +28,7 @@ def read(path: Path, *, test: float = 0.2, seed: int = 0) -> Data:
         if not len(every):
             raise DataError(f"{path} holds no rows")
         labels = None if every.y.is_floating_point() else every.y
-        keep, others = aside(round(len(every) * share("test", test)), len(every), seed, labels)
+        keep, others = split_rows(round(len(every) * check_share("test", test)), len(every), seed, labels)
         train, tested = every.rows(keep), every.rows(others)
     else:
         train, tested = (_part(path, arrays, f"x_{part}", f"y_{part}") for part in ("train", "test"))
@@ -36,20 +36,20 @@ def read(path: Path, *, test: float = 0.2, seed: int = 0) -> Data:
             raise DataError(f"{path}: training and test rows must be alike, got {_kind(train)} and {_kind(tested)}")
     if not len(train):
         raise DataError(f"{path} holds no training rows")
-    preparation: Preparation = Pixels.of(train.x) if train.x.dtype == torch.uint8 else Preparation()
+    preparation: Preparation = Pixels.fit(train.x) if train.x.dtype == torch.uint8 else Preparation()
     classes: tuple[str, ...] = ()
     if train.y.is_floating_point():
         y = train.y.double()
         spread = float(y.std(correction=0))
         preparation = replace(preparation, target=(float(y.mean()), spread or 1.0))
     else:
-        classes = tuple(numbered(int(torch.cat([train.y, tested.y]).max()) + 1))
+        classes = tuple(number_classes(int(torch.cat([train.y, tested.y]).max()) + 1))
     return Data(path.stem, train, tested, preparation, classes, str(path))
 
 
-def read_svhn(known: Known, folder: Path) -> Data:
+def read_svhn(known: CatalogEntry, folder: Path) -> Data:
     """Street numbers: one archive for each part, named after it, with x and y. The original files call the digit 0 "10"."""
-    found = known.find(folder)
+    found = known.find_files(folder)
     parts = {}
     for file, path in found.items():
         arrays = _arrays(path)
@@ -58,8 +58,8 @@ def read_svhn(known: Known, folder: Path) -> Data:
         part = _part(path, arrays, "x", "y")
         parts[file.part] = Part(part.x, torch.where(part.y == 10, 0, part.y))
     test = parts["test"]
-    train = parts.get("train", empty_like(test))
-    return Data(known.name, train, test, Pixels.of(train.x if len(train) else test.x), known.labels, str(folder / "svhn"))
+    train = parts.get("train", take_no_rows(test))
+    return Data(known.name, train, test, Pixels.fit(train.x if len(train) else test.x), known.labels, str(folder / "svhn"))
 
 
 def _arrays(path: Path) -> dict[str, np.ndarray]:
@@ -117,6 +117,6 @@ def _kind(part: Part) -> str:
     return f"{part.x.dtype} {list(part.x.shape[1:])} with {'real targets' if part.y.is_floating_point() else 'labels'}"
 
 
-def rows_of(path: Path) -> int:
+def count_rows(path: Path) -> int:
     arrays = _arrays(path)
     return len(arrays["y"] if "y" in arrays else arrays["y_train"])
