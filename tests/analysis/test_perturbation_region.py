@@ -48,9 +48,9 @@ def test_random_starts_fill_the_ball_evenly():
     """A share r^n of an n-ball lies within r of its centre: 4,000 points, 1.5 % is two standard deviations."""
     x = torch.zeros(4000, 3)
     wide = torch.full_like(x, 9)
-    inside = lengths(PerturbationRegion(x, -wide, wide, torch.ones_like(x), "l2", 2.0).start()) < 1
+    inside = lengths(PerturbationRegion(x, -wide, wide, torch.ones_like(x), "l2", 2.0).draw_start()) < 1
     assert inside.double().mean().item() == pytest.approx(1 / 8, abs=0.015)
-    cube = PerturbationRegion(x, -wide, wide, torch.ones_like(x), "linf", 2.0).start()
+    cube = PerturbationRegion(x, -wide, wide, torch.ones_like(x), "linf", 2.0).draw_start()
     assert (cube.abs() < 1).all(1).double().mean().item() == pytest.approx(1 / 8, abs=0.015)
 
 
