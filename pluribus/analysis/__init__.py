@@ -4,8 +4,6 @@ matter."""
 from .attacks import Attack, Outcome, attack
 from .cost import Cost, cost
 from .curvature import kappa
-from .densities import by_class, response
-from .discrepancy import mmd, mmd_bound, prediction_bound
 from .diversity import (
     BiasVariance,
     bias_variance,
@@ -23,18 +21,13 @@ __all__ = [
     "Outcome",
     "attack",
     "bias_variance",
-    "by_class",
     "cost",
     "deviations",
     "disagreement",
     "error_correlation",
     "kappa",
-    "mmd",
-    "mmd_bound",
     "normalised_disagreement",
     "pairwise_kl",
-    "prediction_bound",
     "prune",
-    "response",
     "sparsity",
 ]
