@@ -2,7 +2,7 @@
 matter."""
 
 from .attacks import Attack, Outcome, attack
-from .cost import Cost, cost
+from .cost import Cost, compare_cost
 from .curvature import kappa
 from .diversity import (
     BiasVariance,
@@ -12,7 +12,7 @@ from .diversity import (
     normalised_disagreement,
     pairwise_kl,
 )
-from .pruning import deviations, prune, sparsity
+from .pruning import prune, sparsity, standard_deviations
 
 __all__ = [
     "Attack",
@@ -21,8 +21,7 @@ __all__ = [
     "Outcome",
     "attack",
     "bias_variance",
-    "cost",
-    "deviations",
+    "compare_cost",
     "disagreement",
     "error_correlation",
     "kappa",
@@ -30,4 +29,5 @@ __all__ = [
     "pairwise_kl",
     "prune",
     "sparsity",
+    "standard_deviations",
 ]

@@ -36,10 +36,10 @@ from ..core.modes import evaluation_mode
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
 from ..core.spec import require_choice, require_count, require_number
-from .region import Norm, Region
+from .perturbation_region import Norm, PerturbationRegion
 
 START, CLIMB, JUDGE, FINAL = range(4)
-AT_ONCE = 1024
+ROWS_TIMES_MEMBERS = 1024
 """Rows times members in one gradient: it keeps every activation."""
 
 
@@ -139,8 +139,8 @@ def attack(
     >>> found.inputs, found.success
     (tensor([[0.3500, 0.6500]]), tensor([0., 0., 1., 1., 1.], dtype=torch.float64))
     """
-    y = checked(ensemble, x, y)
-    low, high, scale = (spread(name, value, x) for name, value in (("low", low), ("high", high), ("scale", scale)))
+    y = check_inputs(ensemble, x, y)
+    low, high, scale = (expand_to(name, value, x) for name, value in (("low", low), ("high", high), ("scale", scale)))
     if not ((low <= x) & (x <= high)).all():
         raise ValueError(f"x must lie from low to high, got numbers from {x.min()} to {x.max()}: mind the units, or clamp it")
     if not (scale > 0).all():
@@ -150,20 +150,20 @@ def attack(
     cuda = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     parts = []
     with evaluation_mode(ensemble), torch.random.fork_rng(devices=cuda):
-        with drawing(ensemble, spec.samples):
-            size = batch_size or max(1, AT_ONCE // ensemble.members)
+        with sample_count(ensemble, spec.samples):
+            size = batch_size or max(1, ROWS_TIMES_MEMBERS // ensemble.members)
         for start in range(0, len(x), size):
             rows = slice(start, start + size)
-            region = Region(x[rows].detach(), low[rows], high[rows], scale[rows], spec.norm, spec.epsilon)
-            parts.append(pursue(ensemble, region, y[rows], spec, derive_seed(seed, start)))
+            region = PerturbationRegion(x[rows].detach(), low[rows], high[rows], scale[rows], spec.norm, spec.epsilon)
+            parts.append(attack_rows(ensemble, region, y[rows], spec, derive_seed(seed, start)))
     kept, last, best, path = zip(*parts, strict=True)
-    success, entropy = averaged(best)
-    path_success, path_entropy = averaged(path)
+    success, entropy = average_by_iteration(best)
+    path_success, path_entropy = average_by_iteration(path)
     fooled, entropies = torch.cat([verdict.fooled for verdict in last]), torch.cat([verdict.entropy for verdict in last])
     return Outcome(torch.cat(kept), fooled, entropies, success, entropy, path_success, path_entropy)
 
 
-class Verdict(NamedTuple):
+class Assessment(NamedTuple):
     """An answer to each row, seen by the attacker: all `[B]`."""
 
     fooled: Tensor
@@ -171,27 +171,27 @@ class Verdict(NamedTuple):
     """The log-odds for the attacker."""
     entropy: Tensor
 
-    def beats(self, other: "Verdict") -> Tensor:
+    def beats(self, other: "Assessment") -> Tensor:
         return (self.fooled & ~other.fooled) | ((self.fooled == other.fooled) & (self.gain > other.gain))
 
-    def or_better(self, other: "Verdict") -> "Verdict":
+    def or_better(self, other: "Assessment") -> "Assessment":
         beaten = other.beats(self)
-        return Verdict(*(torch.where(beaten, theirs, own) for own, theirs in zip(self, other, strict=True)))
+        return Assessment(*(torch.where(beaten, theirs, own) for own, theirs in zip(self, other, strict=True)))
 
 
-def pursue(
-    ensemble: Ensemble, region: Region, y: Tensor, spec: Attack, seed: int
-) -> tuple[Tensor, Verdict, list[Verdict], list[Verdict]]:
+def attack_rows(
+    ensemble: Ensemble, region: PerturbationRegion, y: Tensor, spec: Attack, seed: int
+) -> tuple[Tensor, Assessment, list[Assessment], list[Assessment]]:
     """All runs on some rows → points kept, the last verdict on them, the best verdicts by iteration, those of the first run."""
-    kept, best, path = region.centre, list[Verdict](), list[Verdict]()
+    kept, best, path = region.centre, list[Assessment](), list[Assessment]()
     for run in range(1 + spec.restarts):
         set_seed(derive_seed(seed, run, 0, START))
         x = region.start() if run else region.centre
-        so_far: list[Verdict] = []
+        so_far: list[Assessment] = []
         top = best[-1] if best else None
         for iteration in range(1 + spec.iterations):
             set_seed(derive_seed(seed, run, iteration, JUDGE))
-            now = judge(ensemble, x, y, spec)
+            now = assess_points(ensemble, x, y, spec)
             better = torch.ones_like(now.fooled) if top is None else now.beats(top)
             kept = torch.where(better.view(-1, *(1 for _ in x.shape[1:])), x, kept)
             top = now if top is None else top.or_better(now)
@@ -200,19 +200,19 @@ def pursue(
                 path.append(now)
             if iteration < spec.iterations:
                 set_seed(derive_seed(seed, run, iteration, CLIMB))
-                x = region.step(x, gradient(ensemble, x, y, spec), spec.step)
+                x = region.step(x, compute_gradient(ensemble, x, y, spec), spec.step)
         best = [old.or_better(new) for old, new in zip(best, so_far, strict=True)] if best else so_far
     set_seed(derive_seed(seed, 0, 0, FINAL))
-    return kept, judge(ensemble, kept, y, spec), best, path
+    return kept, assess_points(ensemble, kept, y, spec), best, path
 
 
-def gradient(ensemble: Ensemble, x: Tensor, y: Tensor, spec: Attack) -> Tensor:
+def compute_gradient(ensemble: Ensemble, x: Tensor, y: Tensor, spec: Attack) -> Tensor:
     """Where to go from x. Only its direction is meant."""
-    with torch.enable_grad(), drawing(ensemble, spec.samples):
+    with torch.enable_grad(), sample_count(ensemble, spec.samples):
         x = x.detach().requires_grad_()
         p = Predictive(ensemble(x))
         own = p.member_log_probs.gather(2, y.expand(len(p.outputs), -1).unsqueeze(2))
-        value = against(p, y) if spec.through == "prediction" else -own.mean(0)
+        value = log_odds_against(p, y) if spec.through == "prediction" else -own.mean(0)
         if not value.requires_grad:
             raise ValueError(
                 "the answer must depend on x by differentiable steps, got one that does not: no gradient to follow"
@@ -223,7 +223,7 @@ def gradient(ensemble: Ensemble, x: Tensor, y: Tensor, spec: Attack) -> Tensor:
 
 
 @torch.no_grad()
-def judge(ensemble: Ensemble, x: Tensor, y: Tensor, spec: Attack) -> Verdict:
+def assess_points(ensemble: Ensemble, x: Tensor, y: Tensor, spec: Attack) -> Assessment:
     p = ensemble.predict(x)
     if p.labels.dim() > 1:
         raise ValueError(f"there must be one label a row, got answers of shape {list(p.outputs.shape)}")
@@ -231,10 +231,14 @@ def judge(ensemble: Ensemble, x: Tensor, y: Tensor, spec: Attack) -> Verdict:
     if not ((y >= 0) & (y < classes)).all():
         raise ValueError(f"y must hold classes from 0 to {classes - 1}, got {y.min()} to {y.max()}")
     hit = p.labels == y
-    return Verdict(hit, -against(p, y), p.entropy) if spec.targeted else Verdict(~hit, against(p, y), p.entropy)
+    return (
+        Assessment(hit, -log_odds_against(p, y), p.entropy)
+        if spec.targeted
+        else Assessment(~hit, log_odds_against(p, y), p.entropy)
+    )
 
 
-def against(p: Predictive, y: Tensor) -> Tensor:
+def log_odds_against(p: Predictive, y: Tensor) -> Tensor:
     """The log-odds against class y, log (1 − p_y) − log p_y, without ever computing 1 − p_y: `[B]`."""
     log_probs, index = p.log_probs, y.unsqueeze(1)
     others = log_probs.scatter(1, index, -torch.inf).logsumexp(1)
@@ -242,7 +246,7 @@ def against(p: Predictive, y: Tensor) -> Tensor:
 
 
 @contextmanager
-def drawing(ensemble: Ensemble, samples: int | None) -> Iterator[None]:
+def sample_count(ensemble: Ensemble, samples: int | None) -> Iterator[None]:
     """Another number of draws for a while, in every part that draws."""
     noisy = [part for part in ensemble.modules() if isinstance(part, Ensemble) and part.sampled]
     before = [part.samples for part in noisy]
@@ -255,7 +259,7 @@ def drawing(ensemble: Ensemble, samples: int | None) -> Iterator[None]:
             part.samples = count
 
 
-def averaged(parts: tuple[list[Verdict], ...]) -> tuple[Tensor, Tensor]:
+def average_by_iteration(parts: tuple[list[Assessment], ...]) -> tuple[Tensor, Tensor]:
     """Success and entropy by iteration, over the rows of all parts."""
     steps = list(zip(*parts, strict=True))
     shares = [torch.cat([verdict.fooled for verdict in step]).double().mean() for step in steps]
@@ -263,7 +267,7 @@ def averaged(parts: tuple[list[Verdict], ...]) -> tuple[Tensor, Tensor]:
     return torch.stack(shares).cpu(), torch.stack(entropies).cpu()
 
 
-def checked(ensemble: Ensemble, x: Tensor, y: Tensor) -> Tensor:
+def check_inputs(ensemble: Ensemble, x: Tensor, y: Tensor) -> Tensor:
     """The classes as `[B]`, if there is something to attack."""
     if ensemble.task != "classification":
         raise ValueError(f"an attack needs classes to be wrong about, got a {ensemble.task}")
@@ -277,7 +281,7 @@ def checked(ensemble: Ensemble, x: Tensor, y: Tensor) -> Tensor:
     return y.reshape(-1).long()
 
 
-def spread(name: str, value: float | Tensor, x: Tensor) -> Tensor:
+def expand_to(name: str, value: float | Tensor, x: Tensor) -> Tensor:
     """A bound in the shape of x, without copies."""
     bound = torch.as_tensor(value, dtype=x.dtype, device=x.device)
     try:

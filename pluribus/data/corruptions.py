@@ -32,7 +32,7 @@ from torch import Tensor
 from ..core.seeds import derive_seed
 from ..core.suggestions import describe_unknown
 from . import corruption_kinds as kinds
-from .corruption_filters import Draws
+from .corruption_filters import ImageDraws
 
 Kind = tuple[Callable[..., Tensor], tuple[tuple[Any, ...], ...]]
 
@@ -90,16 +90,16 @@ SMALLEST = 8
 AT_ONCE = 2**20  # values: enough to keep torch busy, and small enough that memory does not grow with the set
 
 
-def corrupted(images: Tensor, kind: str, severity: int, seed: int = 0, *, first: int = 0) -> Tensor:
+def corrupt(images: Tensor, kind: str, severity: int, seed: int = 0, *, first: int = 0) -> Tensor:
     """Bytes `[N, C, H, W]` in one of `KINDS`, at a severity from 1 to 5; bytes again.
 
     What is drawn for an image is a function of the seed, the kind, and the image's number in its set: neither torch's
     generator nor the other images matter. A set that comes in parts says with `first` the number of a part's first image.
 
     >>> images = torch.full((2, 1, 8, 8), 100, dtype=torch.uint8)
-    >>> corrupted(images, "brightness", severity=2)[0, 0, 0, 0]
+    >>> corrupt(images, "brightness", severity=2)[0, 0, 0, 0]
     tensor(126, dtype=torch.uint8)
-    >>> torch.equal(corrupted(images, "fog", 3)[1:], corrupted(images[1:], "fog", 3, first=1))
+    >>> torch.equal(corrupt(images, "fog", 3)[1:], corrupt(images[1:], "fog", 3, first=1))
     True
     """
     _check(images, kind, severity)
@@ -108,7 +108,7 @@ def corrupted(images: Tensor, kind: str, severity: int, seed: int = 0, *, first:
     parts = []
     for start in range(0, len(images), rows):
         part = images[start : start + rows].cpu()
-        draws = Draws([derive_seed(seed, name, first + start + row) for row in range(len(part))])
+        draws = ImageDraws([derive_seed(seed, name, first + start + row) for row in range(len(part))])
         values = corrupt(part.double() / 255, draws, *constants[severity - 1])
         parts.append((255 * values.clamp(0, 1) + 0.5).byte())
     return torch.cat(parts).to(images.device) if parts else images.clone()

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import torch
 
+from .catalog_entry import CatalogEntry
 from .dataset import Data, Part
-from .known import Known
 from .preparation import Pixels
-from .split import aside
+from .split import split_rows
 
 
-def read(known: Known, folder: Path) -> Data:
+def read(known: CatalogEntry, folder: Path) -> Data:
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
@@ -19,6 +19,6 @@ def read(known: Known, folder: Path) -> Data:
     # Stored as 0..16.
     x = (torch.from_numpy(stored.images) * 255 / 16).round().to(torch.uint8).unsqueeze(1)
     every = Part(x, torch.from_numpy(stored.target).long())
-    keep, test = aside(known.test, len(every), seed=0, labels=every.y)
+    keep, test = split_rows(known.test, len(every), seed=0, labels=every.y)
     train = every.rows(keep)
-    return Data(known.name, train, every.rows(test), Pixels.of(train.x), known.labels, "scikit-learn")
+    return Data(known.name, train, every.rows(test), Pixels.fit(train.x), known.labels, "scikit-learn")

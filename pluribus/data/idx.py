@@ -13,28 +13,28 @@ import torch
 from torch import Tensor
 
 from ..core.errors import DataError
-from .dataset import Data, Part, empty_like
-from .known import Known, contents
+from .catalog_entry import CatalogEntry, read_unzipped
+from .dataset import Data, Part, take_no_rows
 from .preparation import Pixels
 
 WHAT = {1: "labels", 3: "images"}
 
 
-def read(known: Known, folder: Path) -> Data:
-    found = known.find(folder)
+def read(known: CatalogEntry, folder: Path) -> Data:
+    found = known.find_files(folder)
     parts = {}
     for part in ("train", "test"):
         paths = [path for file, path in found.items() if file.part == part]
         if paths:
             parts[part] = _part(*paths)
     test = parts["test"]
-    train = parts.get("train", empty_like(test))
-    preparation = Pixels.of(train.x if len(train) else test.x)
+    train = parts.get("train", take_no_rows(test))
+    preparation = Pixels.fit(train.x if len(train) else test.x)
     return Data(known.name, train, test, preparation, known.labels, str(next(iter(found.values())).parent))
 
 
 def _part(images: Path, labels: Path) -> Part:
-    x, y = parse(contents(images), images, 3), parse(contents(labels), labels, 1)
+    x, y = parse(read_unzipped(images), images, 3), parse(read_unzipped(labels), labels, 1)
     if len(x) != len(y):
         raise DataError(f"{images} holds {len(x)} images, and {labels.name} {len(y)} labels: they do not belong together")
     return Part(x.unsqueeze(1), y.long())

@@ -22,14 +22,14 @@ import numpy as np
 import torch
 
 from ..core.errors import DataError
+from .catalog_entry import CatalogEntry
 from .dataset import Data, Part
-from .known import Known
 from .preparation import Preparation
 
 MEANS = tuple(itertools.product((3.0, 10.0), repeat=2))
 
 
-def four_gaussians(known: Known, folder: Path, *, rows: int = 1000, test: int = 1000, seed: int = 0) -> Data:
+def draw_four_gaussians(known: CatalogEntry, folder: Path, *, rows: int = 1000, test: int = 1000, seed: int = 0) -> Data:
     _count("rows", rows, len(MEANS))
     _count("test", test, 0)
     random = np.random.RandomState(seed)
@@ -42,7 +42,9 @@ def four_gaussians(known: Known, folder: Path, *, rows: int = 1000, test: int = 
     return Data(known.name, part(rows), part(test), Preparation(), known.labels, f"drawn, seed {seed}")
 
 
-def blundell(known: Known, folder: Path, *, rows: int = 64, test: int = 3000, seed: int = 0, noise: float = 0.02) -> Data:
+def draw_blundell(
+    known: CatalogEntry, folder: Path, *, rows: int = 64, test: int = 3000, seed: int = 0, noise: float = 0.02
+) -> Data:
     _count("rows", rows, 2)
     _count("test", test, 0)
     if noise < 0:
@@ -51,14 +53,14 @@ def blundell(known: Known, folder: Path, *, rows: int = 64, test: int = 3000, se
 
     def part(count: int) -> Part:
         x = random.uniform(0, 0.5, (count, 1))
-        y = noisy(x, noise * random.standard_normal((count, 1)))
+        y = compute_blundell(x, noise * random.standard_normal((count, 1)))
         return Part(torch.from_numpy(x).float(), torch.from_numpy(y[:, 0]).float())
 
     # The papers learn the function as it is, so the targets are not scaled.
     return Data(known.name, part(rows), part(test), Preparation(), (), f"drawn, seed {seed}")
 
 
-def noisy(x: np.ndarray, noise: np.ndarray) -> np.ndarray:
+def compute_blundell(x: np.ndarray, noise: np.ndarray) -> np.ndarray:
     """The function above."""
     return x + 0.3 * np.sin(2 * math.pi * (x + noise)) + 0.3 * np.sin(4 * math.pi * (x + noise)) + noise
 

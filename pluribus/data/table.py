@@ -13,10 +13,10 @@ from torch import Tensor
 
 from ..core.errors import DataError
 from ..core.suggestions import describe_unknown
-from .columns import Columns, Frame, Series, is_number, is_numeral, numbers, texts
+from .catalog_entry import CatalogEntry
+from .column_encoding import Columns, Frame, Series, is_numeral, is_numeric, to_numbers, to_texts
 from .dataset import Data, Part
-from .known import Known
-from .split import aside, share
+from .split import check_share, split_rows
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
@@ -34,11 +34,11 @@ FEW = 20  # so many different whole numbers are taken for labels
 
 
 def read(path: Path, *, header: bool | None = None, **options: Any) -> Data:
-    """The table in a file; the options are those of `build`."""
-    return build(read_table(path, header), path.name.split(".")[0], str(path), **options)
+    """The table in a file; the options are those of `build_data`."""
+    return build_data(read_table(path, header), path.name.split(".")[0], str(path), **options)
 
 
-def build(
+def build_data(
     frame: Frame,
     name: str,
     source: str,
@@ -51,7 +51,7 @@ def build(
     test_mask: Sequence[int] | None = None,
 ) -> Data:
     try:
-        return _build(frame, name, source, target, task, share("test", test), seed, drop, test_mask)
+        return _build(frame, name, source, target, task, check_share("test", test), seed, drop, test_mask)
     except DataError as error:
         raise DataError(f"{source}: {error}") from error
 
@@ -76,8 +76,8 @@ def _build(
         hint = ", as it seems separated by semicolons: save it with commas" if ";" in answer else ""
         raise DataError(f"there must be a column beside the target {answer!r}{hint}")
     for column in features.columns:
-        if is_number(column, features[column]):
-            numbers(column, features[column])  # refuses infinity, and here a row's place is its place in the file
+        if is_numeric(column, features[column]):
+            to_numbers(column, features[column])  # refuses infinity, and here a row's place is its place in the file
     y, classes = _targets(answer, frame[answer], task)
     keep, others = _rows(len(y), y if classes else None, test, seed, test_mask)
     spread = (0.0, 1.0) if classes else _spread(answer, y[keep])
@@ -105,7 +105,7 @@ def _rows(count: int, labels: Tensor | None, test: float, seed: int, mask: Seque
             raise DataError(f"the test mask must have a mark for each of the {count} rows, got {len(marks)}")
         keep, others = (~marks).nonzero().flatten(), marks.nonzero().flatten()
     else:
-        keep, others = aside(max(1, round(count * test)) if test else 0, count, seed, labels)
+        keep, others = split_rows(max(1, round(count * test)) if test else 0, count, seed, labels)
     if not len(keep) or (test and mask is None and not len(others)):
         raise DataError(f"{count} rows are too few to set {test:g} of them aside: give more rows, or test=0")
     return keep, others
@@ -118,8 +118,8 @@ def _targets(name: str, series: Series, task: str | None) -> tuple[Tensor, tuple
     if series.isna().any():
         rows = int(series.isna().sum())
         raise DataError(f"the target {name!r} is missing in {rows} of {len(series)} rows: leave these rows out")
-    number = is_number(name, series)
-    values = numbers(name, series) if number else np.zeros(0)
+    number = is_numeric(name, series)
+    values = to_numbers(name, series) if number else np.zeros(0)
     whole = not number or bool((values == np.round(values)).all())
     if task == "regression" and not number:
         raise DataError(f"the target {name!r} of a regression must hold numbers, got {str(series.iloc[0])!r}")
@@ -130,7 +130,7 @@ def _targets(name: str, series: Series, task: str | None) -> tuple[Tensor, tuple
         task = "classification" if few else "regression"
     if task == "regression":
         return torch.from_numpy(values).float(), ()
-    labels = [str(text) for text in texts(series)]
+    labels = [str(text) for text in to_texts(series)]
     classes = sorted(set(labels), key=lambda text: (float(text), text) if number else (0.0, text))
     if len(classes) < 2:
         raise DataError(f"the target {name!r} must have at least two classes, got {classes[0]!r} alone")
@@ -230,11 +230,11 @@ def _named(path: Path, names: list[str]) -> list[str]:
     return names
 
 
-def read_uci(known: Known, folder: Path, *, split: int = 0) -> Data:
+def read_uci(known: CatalogEntry, folder: Path, *, split: int = 0) -> Data:
     """A regression table without names, the target last, with ten columns of marks: 1 where a row is for the test."""
-    data, marks = known.find(folder).values()
+    data, marks = known.find_files(folder).values()
     masks = read_table(marks, header=False)
     if split not in range(len(masks.columns)):
         raise DataError(f"split must be from 0 to {len(masks.columns) - 1}, got {split!r}")
     mask = masks.iloc[:, split].tolist()
-    return build(read_table(data, header=False), known.name, str(data), target=-1, task="regression", test_mask=mask)
+    return build_data(read_table(data, header=False), known.name, str(data), target=-1, task="regression", test_mask=mask)

@@ -6,7 +6,7 @@ Huang et al., "Densely Connected Convolutional Networks", 2017, for 32×32 image
 import torch
 from torch import Tensor, nn
 
-from .initial import he
+from .initialization import initialize_he
 
 
 class DenseLayer(nn.Module):
@@ -39,4 +39,4 @@ def densenet(depth: int = 40, growth: int = 12, classes: int = 10, channels: int
             parts += [nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, half, 1, bias=False), nn.AvgPool2d(2)]
             width = half
     head = (nn.BatchNorm2d(width), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(width, classes))
-    return he(nn.Sequential(*parts, *head))
+    return initialize_he(nn.Sequential(*parts, *head))

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .initial import he
-from .small import scaled
+from .initialization import initialize_he
+from .small import scale_sizes
 
 
 class Block(nn.Module):
@@ -34,7 +34,7 @@ def resnet(depth: int = 20, classes: int = 10, channels: int = 3, width: float =
     """ResNet-20, 32, 44, 56 or 110: three groups of (depth − 2) / 6 blocks with 16, 32 and 64 channels (times `width`)."""
     if depth < 8 or (depth - 2) % 6:
         raise ValueError(f"depth must be 6n + 2 (20, 32, 44, 56, 110), got {depth}")
-    sizes = scaled((16, 32, 64), width)
+    sizes = scale_sizes((16, 32, 64), width)
     groups, inputs = [], sizes[0]
     for outputs, stride in zip(sizes, (1, 2, 2), strict=True):
         blocks = [Block(inputs if i == 0 else outputs, outputs, stride if i == 0 else 1) for i in range((depth - 2) // 6)]
@@ -42,7 +42,7 @@ def resnet(depth: int = 20, classes: int = 10, channels: int = 3, width: float =
         inputs = outputs
     stem = nn.Sequential(nn.Conv2d(channels, sizes[0], 3, 1, 1, bias=False), nn.BatchNorm2d(sizes[0]), nn.ReLU())
     head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(sizes[-1], classes))
-    return he(nn.Sequential(stem, *groups, *head))
+    return initialize_he(nn.Sequential(stem, *groups, *head))
 
 
 class Bottleneck(nn.Module):
@@ -74,4 +74,4 @@ def resnet50(classes: int = 1000, channels: int = 3) -> nn.Module:
         blocks = [Bottleneck(inputs if i == 0 else 4 * width, width, stride if i == 0 else 1) for i in range(count)]
         groups.append(nn.Sequential(*blocks))
         inputs = 4 * width
-    return he(nn.Sequential(stem, *groups, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes)))
+    return initialize_he(nn.Sequential(stem, *groups, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes)))

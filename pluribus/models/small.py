@@ -8,7 +8,7 @@ from torch import nn
 
 def mlp(inputs: int, outputs: int, hidden: Sequence[int] = (128, 128), width: float = 1.0) -> nn.Module:
     """Dense layers with ReLU between them; the input is flattened. `width` scales the hidden ones."""
-    sizes = [inputs, *scaled(hidden, width)]
+    sizes = [inputs, *scale_sizes(hidden, width)]
     layers: list[nn.Module] = [nn.Flatten()]
     for before, after in itertools.pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU()]
@@ -20,7 +20,7 @@ def lenet5(classes: int = 10, channels: int = 1, size: int = 28, width: float = 
     side = ((size - 4) // 2 - 4) // 2
     if side < 1:
         raise ValueError(f"LeNet-5 needs images of at least 16×16, got {size}×{size}")
-    first, second, dense = scaled((20, 50, 500), width)
+    first, second, dense = scale_sizes((20, 50, 500), width)
     return nn.Sequential(
         *(nn.Conv2d(channels, first, 5), nn.MaxPool2d(2), nn.ReLU()),
         *(nn.Conv2d(first, second, 5), nn.MaxPool2d(2), nn.ReLU()),
@@ -37,12 +37,12 @@ def small_cnn(classes: int = 10, channels: int = 3, size: int = 32, width: float
     if side < 1:
         raise ValueError(f"SmallCNN needs images of at least 8×8, got {size}×{size}")
     layers: list[nn.Module] = []
-    filters = scaled((16, 32, 32), width)
+    filters = scale_sizes((16, 32, 32), width)
     for before, after in itertools.pairwise((channels, *filters)):
         layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(filters[-1] * side * side, classes))
 
 
-def scaled(sizes: Sequence[int], width: float) -> list[int]:
+def scale_sizes(sizes: Sequence[int], width: float) -> list[int]:
     """Sizes times a width, of at least one."""
     return [max(1, round(size * width)) for size in sizes]

@@ -5,7 +5,7 @@ Simonyan & Zisserman, 2015; the VGG-like network is Zagoruyko's, as Neklyudov et
 
 from torch import nn
 
-from .initial import he
+from .initialization import initialize_he
 
 BLOCKS = {16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 WIDTHS = (64, 128, 256, 512, 512)
@@ -23,7 +23,7 @@ def vgg(depth: int = 16, classes: int = 10, channels: int = 3) -> nn.Module:
             inputs = width
         layers.append(nn.MaxPool2d(2))
     dense = [*(nn.Dropout(), nn.Linear(512, 512), nn.ReLU()), *(nn.Dropout(), nn.Linear(512, 512), nn.ReLU())]
-    return he(nn.Sequential(nn.Sequential(*layers), nn.Flatten(), *dense, nn.Linear(512, classes)))
+    return initialize_he(nn.Sequential(nn.Sequential(*layers), nn.Flatten(), *dense, nn.Linear(512, classes)))
 
 
 def vgg_like(classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Module:
@@ -40,4 +40,4 @@ def vgg_like(classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Mod
         layers.append(nn.MaxPool2d(2))
     hidden = max(1, round(512 * width))
     dense = (nn.Dropout(), nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden), nn.ReLU(), nn.Dropout())
-    return he(nn.Sequential(nn.Sequential(*layers), nn.Flatten(), *dense, nn.Linear(hidden, classes)))
+    return initialize_he(nn.Sequential(nn.Sequential(*layers), nn.Flatten(), *dense, nn.Linear(hidden, classes)))

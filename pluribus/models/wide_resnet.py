@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from .initial import he
+from .initialization import initialize_he
 
 
 class WideBlock(nn.Module):
@@ -55,4 +55,4 @@ def wide_resnet(
         groups.append(nn.Sequential(*blocks))
         inputs = outputs
     head = (nn.BatchNorm2d(inputs), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes))
-    return he(nn.Sequential(nn.Conv2d(channels, 16, 3, 1, 1, bias=False), *groups, *head))
+    return initialize_he(nn.Sequential(nn.Conv2d(channels, 16, 3, 1, 1, bias=False), *groups, *head))

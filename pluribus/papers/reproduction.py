@@ -17,7 +17,7 @@ import torch
 
 from ..core.errors import FileError, PluribusError
 from ..core.files import format_json, write_file
-from ..data import folder_of
+from ..data import find_data_folder
 from ..data.catalog import SETS
 from ..experiments import Job, check_workers, describe_unfinished, run_jobs
 from ..runs.folder import machine
@@ -107,7 +107,7 @@ def reproduce(reproduction: Reproduction, workers: str = "1", report: Report | N
     finished = reproduction.read_cells()
     if len(finished) < len(reproduction.cells):  # missing data are an error before anything is measured
         for name in recipe.scales[scale].data:
-            SETS[name].find(folder_of(reproduction.data))
+            SETS[name].find_files(find_data_folder(reproduction.data))
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
     for name in reproduction.cells:  # a process that was killed leaves its last state

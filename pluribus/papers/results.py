@@ -63,10 +63,10 @@ def save_result(out: Path, recipe: Recipe, scale: str, cells: dict[str, Json]) -
     write_file(file, format_json(result) + "\n")
     if result["complete"]:
         if recipe.draw is not None:
-            from ..reports.drawing import svg
+            from ..reports.svg import draw_svg
 
             draw = recipe.draw
-            write_file(file.with_suffix(".svg"), svg(lambda figure: draw(figure, result)))
+            write_file(file.with_suffix(".svg"), draw_svg(lambda figure: draw(figure, result)))
         write_page(out, recipe.paper_name)
     return result
 

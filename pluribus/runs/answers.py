@@ -12,7 +12,7 @@ from ..core.pace import laid_out
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
 from ..data import Data
-from ..data.batches import Stored
+from ..data.batches import TensorBatches
 from ..data.dataset import Part
 from ..metrics.streaming import Tally
 
@@ -38,13 +38,13 @@ class Case:
         with evaluation_mode(ensemble), torch.random.fork_rng(devices=[]):
             part = part or self.part
             if len(part):  # how many rows to take at once is known only then
-                ensemble.ready(next(iter(Stored(part, 2, preparation))).x.to(like.device, like.dtype))
-            for number, (x, y, _) in enumerate(Stored(part, min(ROWS, ensemble.at_once), preparation)):
+                ensemble.ready(next(iter(TensorBatches(part, 2, preparation))).x.to(like.device, like.dtype))
+            for number, (x, y, _) in enumerate(TensorBatches(part, min(ROWS, ensemble.at_once), preparation)):
                 set_seed(derive_seed(self.seed, JUDGE, number))
                 outputs = ensemble(laid_out(ensemble, x.to(like.device, like.dtype)))
                 y = y.to(like.device)
                 if ensemble.task == "regression":
-                    outputs, y = preparation.answers(outputs), preparation.answers(y)
+                    outputs, y = preparation.unscale_targets(outputs), preparation.unscale_targets(y)
                 yield Predictive(outputs, ensemble.task), y
                 if self.report is not None:
                     self.report(len(y))

@@ -16,11 +16,11 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from ..analysis.cost import form, training_flops
+from ..analysis.cost import choose_deployment, compare_training_flops
 from ..core.convert import ensemble as convert
 from ..core.suggestions import describe_unknown
 from ..data import Data
-from ..models.registry import MODELS, imported
+from ..models.registry import MODELS, import_factory
 from .choice import written
 from .config import Config, ConfigError
 from .opening import network
@@ -65,8 +65,8 @@ def step_cost(config: Config, data: Data) -> float:
     with torch.random.fork_rng(devices=[]):
         made = converted(config, data)
         base = network(config, data.shape, data.outputs)
-        x, y = data.preparation(data.train.x[:8]), data.preparation.scaled(data.train.y[:8])
-        times = training_flops(made, base.to(x.dtype), x, y)
+        x, y = data.preparation(data.train.x[:8]), data.preparation.scale_targets(data.train.y[:8])
+        times = compare_training_flops(made, base.to(x.dtype), x, y)
     if times is None:
         raise ConfigError(f"the FLOPs of {written(config.method)} cannot be counted: choose --budget epochs")
     return times
@@ -106,7 +106,7 @@ def narrowed(config: Config, data: Data, budget: Budget) -> dict[str, Any]:
 
 def default_width(name: str) -> Any:
     """What `width` is unless told; a network without that option cannot be made narrower."""
-    factory = imported(name) if ":" in name else MODELS[name.replace("_", "-")].factory
+    factory = import_factory(name) if ":" in name else MODELS[name.replace("_", "-")].factory
     options = inspect.signature(factory).parameters
     if "width" not in options or not isinstance(options["width"].default, (int, float)):
         raise ConfigError(
@@ -121,7 +121,7 @@ def deployed(config: Config, data: Data, budget: Budget) -> float:
     with torch.random.fork_rng(devices=[]):
         net = network(config, data.shape, data.outputs)
         told = convert(net, config.spec, example=data.preparation(data.train.x[:2]), task=data.task).eval().describe()
-    _, flops, parameters = form(told)
+    _, flops, parameters = choose_deployment(told)
     if budget == "parameters":
         return float(parameters)
     if flops is None:

@@ -105,7 +105,7 @@ class Comparison:
 
     def run(self, workers: str, report: Report | None = None, told: Callable[[str], None] = lambda _: None) -> Json:
         """Train and judge what is not yet; then, when nothing else runs, measure costs; write all. `told` hears of it."""
-        from ..reports import write_all
+        from ..reports import write_report
 
         self.grid.run(workers, report, whole=False)
         told("measuring latency and memory")
@@ -113,7 +113,7 @@ class Comparison:
         told("drawing intervals")
         results = self.results(costs)
         told("writing the page")
-        write_all(results, self.path)
+        write_report(results, self.path)
         return results
 
     # --- what the folder holds ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import safetensors.torch
 import torch
 
-from ..analysis.cost import cost
+from ..analysis.cost import compare_cost
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError, FileError
 from ..core.files import write_file
@@ -85,10 +85,10 @@ def measured(made: Ensemble, config: Config, data: Data, part: Part) -> dict[str
     """What it costs on a batch of these rows."""
     few = part.rows(torch.arange(min(BATCH, len(part))))
     like = next(made.parameters())
-    x, y = data.preparation(few.x).to(like.device, like.dtype), data.preparation.scaled(few.y).to(like.device)
+    x, y = data.preparation(few.x).to(like.device, like.dtype), data.preparation.scale_targets(few.y).to(like.device)
     with torch.random.fork_rng(devices=[]):
         net = network(config, data.shape, data.outputs).to(like.device, like.dtype)
-    found = cost(made, net, x, y)
+    found = compare_cost(made, net, x, y)
     return asdict(found) | {"latency": found.latency._asdict(), "passes": found.passes}
 
 

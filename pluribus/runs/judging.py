@@ -8,7 +8,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import Tensor
 
-from ..analysis.record import Classified, Regressed, record
+from ..analysis.scores import ClassificationScores, RegressionScores, create_scores
 from ..core.predictive import Predictive
 from ..core.suggestions import describe_unknown
 from ..data import Data
@@ -53,14 +53,14 @@ class Judging(BaseModel):
         """That the data can be judged so, before anything long begins."""
         if data.task == "regression" and (self.corruptions != "none" or self.ood or self.attack):
             raise ConfigError(f"corruptions, ood and attacks are for classes, and {data.name} is a regression: leave them out")
-        if (self.corruptions != "none" or self.attack) and not data.images:
+        if (self.corruptions != "none" or self.attack) and not data.has_images:
             raise ConfigError(f"corruptions and attacks are for images, and {data.name} has rows of numbers: leave them out")
         if self.corruptions != "none" and min(data.shape[1:]) < SMALLEST:
             raise ConfigError(f"corruptions need images of at least {SMALLEST}×{SMALLEST}, {data.name} has smaller ones")
         if self.attack:
             meant(self.attack, data)
         for name in self.ood:
-            if name in DRAWN and not data.images:
+            if name in DRAWN and not data.has_images:
                 raise ConfigError(f"ood {name!r} is made of images, and {data.name} has rows of numbers")
             if name in SETS and len(SETS[name].shape) != len(data.shape):
                 raise ConfigError(f"ood {name} has other inputs than {data.name}: choose a set of the same kind")
@@ -78,13 +78,13 @@ def asked(**options: Any) -> Judging:
 
 def judgement(
     case: Case, aside: Part | None, judging: Judging, folder: str | None = None
-) -> tuple[dict[str, Any], Classified | Regressed]:
+) -> tuple[dict[str, Any], ClassificationScores | RegressionScores]:
     """All that is asked for, as JSON, and the record of the rows. `aside` holds validation rows, if there are any."""
     task = case.data.task
     held = held_out(case, aside)
     noise = fit_noise_variance(*held) if held and task == "regression" else None
     heat = fit_temperature(*held) if held and judging.temperature and task == "classification" else None
-    kept, cooled = record(task, noise), record(task)
+    kept, cooled = create_scores(task, noise), create_scores(task)
     for p, y in case.answers():
         kept.add(p, y)
         if heat is not None:
@@ -98,7 +98,7 @@ def judgement(
         "diversity": kept.diversity(),
         "tempered": None if heat is None else {"temperature": heat} | cooled.scores(),
     }
-    if isinstance(kept, Regressed):
+    if isinstance(kept, RegressionScores):
         return told | {"noise": None if noise is None else noise**0.5}, kept
     told |= {
         "reliability": kept.reliability(),
@@ -119,12 +119,12 @@ def held_out(case: Case, aside: Part | None) -> tuple[Predictive, Tensor] | None
     return Predictive.cat([p for p, _ in found]), torch.cat([y for _, y in found])
 
 
-def unsure(kept: Classified, case: Case, count: int = 8) -> list[dict[str, Any]]:
+def unsure(kept: ClassificationScores, case: Case, count: int = 8) -> list[dict[str, Any]]:
     """The rows with the lowest confidence, as pictures where they are images."""
     classes, part = case.data.classes, case.part
     return [
         {
-            "image": picture(part.x[row]) if case.data.images else None,
+            "image": picture(part.x[row]) if case.data.has_images else None,
             "truth": classes[int(part.y[row])],
             "answer": classes[int(kept["answer"][row])],
             "confidence": kept["confidence"][row].item(),

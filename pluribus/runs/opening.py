@@ -82,10 +82,10 @@ def rows_of(
             f"{about['task']} of {'×'.join(map(str, about['shape']))}: choose data like that"
         )
     if other is None and config.data["name"] not in SETS:  # of a known set, test rows are what they are
-        check_unchanged(data.limited(config.rows, config.seed), about)
+        check_unchanged(data.subsample(config.rows, config.seed), about)
     data = renamed(replace(data, preparation=preparation), about["classes"])
     if split == "validation" or (split == "train" and other is None):  # as the run itself divided them
-        kept, aside = divided(config, data.limited(config.rows, config.seed))
+        kept, aside = divided(config, data.subsample(config.rows, config.seed))
         part = kept if split == "train" else aside
     else:
         part = data.test if split == "test" else data.train

@@ -15,7 +15,7 @@ from ..core.errors import DataError
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
 from ..data import Columns, Pixels, Preparation
-from ..data.folder import decode
+from ..data.image_folder import decode
 from ..data.table import SUFFIXES, read_table
 from .answers import JUDGE
 from .folder import opened
@@ -38,7 +38,7 @@ def predict(path: Path, files: Sequence[Path], samples: int | None = None) -> It
 
 def answers(ensemble: Ensemble, p: Predictive, classes: Sequence[str], preparation: Preparation) -> Iterator[dict[str, Any]]:
     if ensemble.task == "regression":
-        p = Predictive(preparation.answers(p.outputs), "regression")
+        p = Predictive(preparation.unscale_targets(p.outputs), "regression")
         for mean, std in zip(p.mean.flatten().tolist(), p.std.flatten().tolist(), strict=True):
             yield {"value": mean, "spread": std}
         return

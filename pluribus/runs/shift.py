@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..analysis.record import Classified, record
+from ..analysis.scores import ClassificationScores, create_scores
 from ..core.seeds import derive_seed
 from ..data import Columns, Data, load
-from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupted
+from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupt
 from ..data.dataset import Part
 from ..data.table import SUFFIXES, read_table
 from ..metrics.ood_detection import auroc, fpr95
@@ -47,7 +47,7 @@ def corrupted_once(images: Tensor, kind: str, severity: int) -> Tensor:
     if key not in _made:
         if sum(kept.numel() for kept in _made.values()) + images.numel() > CACHE:
             _made.clear()
-        _made[key] = corrupted(images, kind, severity)
+        _made[key] = corrupt(images, kind, severity)
     return _made[key]
 
 
@@ -67,10 +67,10 @@ def mce(own: dict[str, Any], base: dict[str, Any]) -> float:
     return sum(ratios) / len(ratios)
 
 
-def strangers(case: Case, own: Classified, name: str, folder: str | None) -> dict[str, Any]:
+def strangers(case: Case, own: ClassificationScores, name: str, folder: str | None) -> dict[str, Any]:
     """How well another set's rows are told from one's own, by each score of uncertainty."""
     others, how = stranger_rows(case, name, folder)
-    seen = record("classification")
+    seen = create_scores("classification")
     for p, y in case.answers(Part(others, torch.zeros(len(others), dtype=torch.long))):
         seen.add(p, y)
     pairs = {
@@ -111,9 +111,9 @@ def other_rows(data: Data, name: str, folder: str | None) -> tuple[Tensor, str]:
         return data.preparation.encode(read_table(path)), "encoded alike"
     other = load(choice["name"], folder, **{key: value for key, value in choice.items() if key != "name"})
     rows = (other.test if len(other.test) else other.train).x
-    if other.shape == data.shape and other.images == data.images:
+    if other.shape == data.shape and other.has_images == data.has_images:
         return rows, "as it is"
-    if not (other.images and data.images):
+    if not (other.has_images and data.has_images):
         raise ConfigError(f"ood {name} has other inputs than {data.name}: choose a set of the same kind")
     channels, *side = data.shape
     pixels = rows.float().mean(1, keepdim=True) if channels == 1 else rows.float().expand(-1, channels, -1, -1)

@@ -19,9 +19,9 @@ from ..core.errors import FileError
 from ..core.saving import save as save_ensemble
 from ..data import Columns, Data, load
 from ..data.dataset import Part
-from ..models.registry import ModelError, default
-from ..training.fit import fit, leader
-from ..training.lesson import Lesson
+from ..models.registry import ModelError, choose_default_model
+from ..training.fit import fit, is_leader
+from ..training.lightning_module import TrainingModule
 from . import config as configs
 from .answers import Case
 from .config import Config, ConfigError, located
@@ -52,7 +52,7 @@ def train(
     parts = divided(config, data)
     made = converted(config, data)
     settle(run, config, data, resume)
-    with run.locked(wait) if leader() else contextlib.nullcontext():
+    with run.locked(wait) if is_leader() else contextlib.nullcontext():
         if run.finished:  # while we waited
             return run.read_json("result.json")
         history = fit(
@@ -68,7 +68,7 @@ def train(
             loggers=tensorboard(run.path),
             progress=progress,
         )
-        if not leader():
+        if not is_leader():
             return {}
         run.write_metrics(history)
         save_ensemble(made, run.weights)
@@ -111,7 +111,7 @@ class Records(Checkpoint):
             print(self.title, file=sys.stderr)
 
     def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        assert isinstance(lesson, Lesson)
+        assert isinstance(lesson, TrainingModule)
         if trainer.is_global_zero:
             self.run.write_metrics(lesson.history)
 
@@ -122,7 +122,7 @@ def loaded(config: Config) -> Data:
     data = load(config.data["name"], config.data_dir, **options)
     if not len(data.train):
         raise ConfigError(f"{data.name} has only test rows here: it can be judged by, but not learnt from")
-    return data.limited(config.rows, config.seed)
+    return data.subsample(config.rows, config.seed)
 
 
 def check_machine(config: Config) -> None:
@@ -143,10 +143,10 @@ def resolved(config: Config, data: Data) -> Config:
     """With what follows from the data filled in, so that the configuration says what was done."""
     update: dict[str, Any] = {"lr": config.rate, "weight_decay": config.decay}
     if config.model is None:
-        update["model"] = {"name": default(data.shape)}
+        update["model"] = {"name": choose_default_model(data.shape)}
     if config.augment == "auto":
         update["augment"] = "crop-flip" if data.name.startswith("cifar") else "none"
-    elif config.augment != "none" and not data.images:
+    elif config.augment != "none" and not data.has_images:
         raise ConfigError(f"augment {config.augment!r} is for images, and {data.name} has rows of numbers: choose none")
     return located(config.model_copy(update=update))
 
@@ -181,7 +181,7 @@ def converted(config: Config, data: Data) -> Ensemble:
 
 def settle(run: Run, config: Config, data: Data, resume: bool) -> None:
     """Make the folder and write what is known before training. A folder with another run in it is not touched."""
-    if not leader():
+    if not is_leader():
         return
     if run.path.is_file():
         raise FileError(f"{run.path} is a file: name a folder for the run")

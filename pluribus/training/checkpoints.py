@@ -10,20 +10,20 @@ import torch
 from lightning.pytorch.callbacks import Checkpoint
 
 from ..core.errors import FileError
-from .interrupts import Interrupts
-from .lesson import Lesson
-from .settings import Settings, interval
-from .storage import read
+from .checkpoint_files import read_checkpoint
+from .interrupts import StopRequest
+from .lightning_module import TrainingModule
+from .settings import Settings, parse_interval
 
 KEPT = 2
 
 
-class Checkpoints(Checkpoint):  # Lightning runs these after everything else
+class CheckpointWriter(Checkpoint):  # Lightning runs these after everything else
     """Writes `step-N.safetensors` at the end of every epoch and as often as the settings say; keeps the last two."""
 
-    def __init__(self, folder: Path, settings: Settings, interrupts: Interrupts) -> None:
+    def __init__(self, folder: Path, settings: Settings, interrupts: StopRequest) -> None:
         self.folder, self.interrupts = folder, interrupts
-        self.unit, self.amount = interval(settings.checkpoint_every)
+        self.unit, self.amount = parse_interval(settings.checkpoint_every)
         self.last = time.monotonic()
 
     def on_train_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
@@ -61,22 +61,22 @@ class Checkpoints(Checkpoint):  # Lightning runs these after everything else
         trainer.save_checkpoint(path)
         if trainer.is_global_zero:
             # Later ones were passed over as damaged: they do not count.
-            for old in [each for each in found(self.folder) if each.name <= path.name][KEPT:]:
+            for old in [each for each in list_checkpoints(self.folder) if each.name <= path.name][KEPT:]:
                 old.unlink(missing_ok=True)
         self.last = time.monotonic()
 
 
-def found(folder: Path) -> list[Path]:
+def list_checkpoints(folder: Path) -> list[Path]:
     """The checkpoints in a folder, the newest first."""
     return sorted(folder.glob("step-*.safetensors"), reverse=True)
 
 
-def newest(folder: Path, sound: bool = False) -> Path | None:
+def find_newest_checkpoint(folder: Path, sound: bool = False) -> Path | None:
     """The newest checkpoint that is whole; if it must be `sound`, with weights that are numbers. Damaged ones are passed over
     with a warning."""
-    for path in found(folder):
+    for path in list_checkpoints(folder):
         try:
-            weights = read(path)["state_dict"].values()
+            weights = read_checkpoint(path)["state_dict"].values()
         except FileError as error:
             warnings.warn(f"{error}; going back to the one before", stacklevel=2)
             continue
@@ -85,7 +85,7 @@ def newest(folder: Path, sound: bool = False) -> Path | None:
     return None
 
 
-class Best(L.Callback):
+class EarlyStopping(L.Callback):
     """Early stopping: remembers the ensemble with the lowest validation score, and stops when none was better for a while."""
 
     def __init__(self, patience: int) -> None:
@@ -97,7 +97,7 @@ class Best(L.Callback):
         trainer.should_stop = self.waited >= self.patience  # it was killed when it was done
 
     def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        assert isinstance(lesson, Lesson)
+        assert isinstance(lesson, TrainingModule)
         score = lesson.scores.get("nll", lesson.scores.get("rmse", float("inf")))
         if score < self.score:
             self.score, self.epoch, self.waited = score, trainer.current_epoch + 1, 0

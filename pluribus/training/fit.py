@@ -20,15 +20,15 @@ from ..core.ensemble import Criterion, Ensemble
 from ..core.errors import FileError, Unsupported
 from ..core.modes import training_mode
 from ..core.spec import Spec
-from ..data.batches import Batches, Given, Stored
+from ..data.batches import Batches, LoaderBatches, TensorBatches
 from ..data.dataset import Part
 from ..data.preparation import Preparation
-from .checkpoints import Best, Checkpoints, found, newest
-from .interrupts import Interrupts
-from .lesson import Diverged, Lesson
-from .progress import Bar
+from .checkpoint_files import SafetensorsIO, read_checkpoint
+from .checkpoints import CheckpointWriter, EarlyStopping, find_newest_checkpoint, list_checkpoints
+from .interrupts import StopRequest
+from .lightning_module import Diverged, TrainingModule
+from .progress import ProgressBar
 from .settings import Settings
-from .storage import Storage, read
 
 VALIDATION_ROWS = 1024
 
@@ -64,39 +64,43 @@ def fit(
     """
     if not isinstance(ensemble, Ensemble):
         raise TypeError(f"fit takes an ensemble, got {type(ensemble).__name__}: make one with pluribus.ensemble(net, spec)")
-    settings = settings.model_copy(update=checked(options)) if settings else Settings(**options)
+    settings = settings.model_copy(update=validate_options(options)) if settings else Settings(**options)
     preparation = preparation or Preparation()
-    batches, rows = as_batches(train, settings, preparation, augmentation)
-    judged = None if validation is None else as_batches(validation, settings, preparation, rows=ensemble.at_once)[0]
+    batches, rows = make_batches(train, settings, preparation, augmentation)
+    judged = None if validation is None else make_batches(validation, settings, preparation, rows=ensemble.at_once)[0]
     if settings.patience and judged is None:
         raise ValueError("early stopping (patience) needs validation rows")
 
-    lesson = Lesson(ensemble, settings, batches, rows, judged, preparation, criterion)
-    interrupts, best = Interrupts(), Best(settings.patience) if settings.patience else None
-    hooks: list[L.Callback] = [*callbacks, *([best] if best else []), *([Bar()] if progress else [])]
+    lesson = TrainingModule(ensemble, settings, batches, rows, judged, preparation, criterion)
+    interrupts, best = StopRequest(), EarlyStopping(settings.patience) if settings.patience else None
+    hooks: list[L.Callback] = [*callbacks, *([best] if best else []), *([ProgressBar()] if progress else [])]
     checkpoint = None
     if folder is not None:
         place = Path(folder)
-        if not resume and leader() and found(place):  # a later resume could not tell the two runs apart
+        if not resume and is_leader() and list_checkpoints(place):  # a later resume could not tell the two runs apart
             raise FileError(f"{place} holds the checkpoints of a run: go on with it by resume=True, or name another folder")
-        checkpoint = newest(place) if resume else None
+        checkpoint = find_newest_checkpoint(place) if resume else None
         if checkpoint is not None:
-            check_fits(checkpoint, ensemble, settings)
-        if leader():
-            make(place)
-        hooks.append(Checkpoints(place, settings, interrupts))
+            check_checkpoint(checkpoint, ensemble, settings)
+        if is_leader():
+            make_folder(place)
+        hooks.append(CheckpointWriter(place, settings, interrupts))
 
     if settings.clip is not None and ensemble.unclippable:
         raise Unsupported(f"clip cannot be used here: {ensemble.unclippable}")
-    prepare(lesson, batches)
+    prepare_ensemble(lesson, batches)
     if settings.compile:
         ensemble.compile()
-    with quiet(), training_mode(ensemble), interrupts.listening() if folder is not None else contextlib.nullcontext():
-        trainer = trained_by(settings, hooks, list(loggers))
+    with (
+        silence_lightning(),
+        training_mode(ensemble),
+        interrupts.listening() if folder is not None else contextlib.nullcontext(),
+    ):
+        trainer = make_trainer(settings, hooks, list(loggers))
         try:
             trainer.fit(lesson, batches, judged, ckpt_path=checkpoint)
         except Diverged as error:
-            kept = newest(Path(folder), sound=True) if folder is not None else None
+            kept = find_newest_checkpoint(Path(folder), sound=True) if folder is not None else None
             good = f"the last good checkpoint is {kept}" if kept else "there is no checkpoint before it"
             raise Diverged(f"{error}; {good}. A lower lr, warmup or clip may help") from None
         if best and best.weights:
@@ -106,29 +110,29 @@ def fit(
     return lesson.history
 
 
-def leader() -> bool:
+def is_leader() -> bool:
     """Whether this process is the first of all. Before they meet, the environment says so."""
     if torch.distributed.is_initialized():
         return torch.distributed.get_rank() == 0
     return all(int(os.environ.get(name, 0)) == 0 for name in ("RANK", "LOCAL_RANK", "NODE_RANK"))
 
 
-def make(place: Path) -> None:
+def make_folder(place: Path) -> None:
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make the folder {place}: {error.strerror}") from error
 
 
-def trained_by(settings: Settings, hooks: list[L.Callback], loggers: list[Any]) -> L.Trainer:
+def make_trainer(settings: Settings, hooks: list[L.Callback], loggers: list[Any]) -> L.Trainer:
     """Lightning's trainer for these settings, without what we do ourselves."""
     several = settings.devices * settings.nodes > 1 or "TORCHELASTIC_RUN_ID" in os.environ
     return L.Trainer(
         accelerator=settings.accelerator,
         devices=settings.devices,
         num_nodes=settings.nodes,
-        strategy=strategy(settings) if several else "auto",
-        plugins=[] if several else [Storage()],
+        strategy=make_strategy(settings) if several else "auto",
+        plugins=[] if several else [SafetensorsIO()],
         precision=settings.precision,
         max_epochs=settings.epochs,
         gradient_clip_val=settings.clip,
@@ -143,15 +147,15 @@ def trained_by(settings: Settings, hooks: list[L.Callback], loggers: list[Any]) 
     )
 
 
-def strategy(settings: Settings) -> Strategy:
+def make_strategy(settings: Settings) -> Strategy:
     if settings.strategy == "ddp":
-        return DDPStrategy(checkpoint_io=Storage())
-    from .sharding import Sharded
+        return DDPStrategy(checkpoint_io=SafetensorsIO())
+    from .sharding import ShardedStrategy
 
-    return Sharded(settings.devices * settings.nodes)
+    return ShardedStrategy(settings.devices * settings.nodes)
 
 
-def as_batches(
+def make_batches(
     given: Any, settings: Settings, preparation: Preparation, augmentation: str | None = None, rows: int = VALIDATION_ROWS
 ) -> tuple[Batches, int]:
     """Batches of whatever people have, and how many rows there are. Without an `augmentation`, to judge by, `rows` at once."""
@@ -172,25 +176,25 @@ def as_batches(
         given = DataLoader(given, size, shuffle=train, drop_last=train and len(given) > size and len(given) % size == 1)
     if isinstance(given, Part):
         kind = augmentation or "none"
-        return Stored(given, size, preparation, seed=settings.seed, shuffled=train, augmentation=kind), len(given)
+        return TensorBatches(given, size, preparation, seed=settings.seed, shuffled=train, augmentation=kind), len(given)
     if not isinstance(given, Iterable) or isinstance(given, (Tensor, np.ndarray)):
         raise TypeError(f"data must be (x, y), a Dataset or a loader, got {type(given).__name__} alone: fit(ensemble, (x, y))")
     if augmentation not in (None, "none") or preparation != Preparation():
         raise ValueError("augmentation and preparation are for tensors in memory: a Dataset or a loader does its own")
     dataset = getattr(given, "dataset", None)
-    batches = Given(given, settings.seed)
+    batches = LoaderBatches(given, settings.seed)
     size = getattr(given, "batch_size", None) or settings.batch_size
     return batches, len(dataset) if dataset is not None else size * len(batches)
 
 
-def checked(options: dict[str, Any]) -> dict[str, Any]:
+def validate_options(options: dict[str, Any]) -> dict[str, Any]:
     """The options, if they are settings and make sense."""
     return {name: getattr(Settings(**options), name) for name in options}
 
 
-def check_fits(checkpoint: Path, ensemble: Ensemble, settings: Settings) -> None:
+def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings) -> None:
     """A checkpoint of another method, network or way of training is refused before anything is touched."""
-    state = read(checkpoint)
+    state = read_checkpoint(checkpoint)
     spec = state["pluribus"]["spec"]
     if spec != ensemble.spec.to_json():
         was, now = Spec.from_json(spec), ensemble.spec
@@ -206,14 +210,14 @@ def check_fits(checkpoint: Path, ensemble: Ensemble, settings: Settings) -> None
         raise FileError(f"the checkpoint {checkpoint} is of another network: go on with that, or begin in another folder")
 
 
-def prepare(lesson: Lesson, batches: Batches) -> None:
+def prepare_ensemble(lesson: TrainingModule, batches: Batches) -> None:
     """Find out where members part before the first step, so that no step draws more than the others."""
     if lesson.ensemble.branch is None or lesson.ensemble.example is None:  # a batch is made only if it is needed
         lesson.ensemble.prepare(lesson.cast(next(iter(batches)).x))
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
+def silence_lightning() -> Iterator[None]:
     """Lightning's advice is for those who write its loops."""
     loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning")]
     levels = [logger.level for logger in loggers]

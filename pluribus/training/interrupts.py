@@ -17,7 +17,7 @@ class Interrupted(PluribusError):
     """Somebody asked the run to stop, and it was saved."""
 
 
-class Interrupts:
+class StopRequest:
     """Whether somebody asked to stop."""
 
     def __init__(self) -> None:

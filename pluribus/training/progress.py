@@ -9,14 +9,14 @@ from lightning.pytorch.callbacks import Checkpoint
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from .lesson import Lesson
+from .lightning_module import TrainingModule
 
 NAMES = {"accuracy": "acc", "nll": "NLL", "ece": "ECE", "rmse": "RMSE"}
 
 
-def shown(scores: dict[str, float], names: dict[str, str] = NAMES) -> str:
+def format_scores(scores: dict[str, float], names: dict[str, str] = NAMES) -> str:
     """
-    >>> shown({"accuracy": 0.9876, "nll": 0.0512, "ece": 0.004})
+    >>> format_scores({"accuracy": 0.9876, "nll": 0.0512, "ece": 0.004})
     'acc 98.76%  NLL 0.051  ECE 0.4%'
     """
     forms = {"accuracy": lambda v: f"{100 * v:.2f}%", "ece": lambda v: f"{100 * v:.1f}%"}
@@ -24,7 +24,7 @@ def shown(scores: dict[str, float], names: dict[str, str] = NAMES) -> str:
     return "  ".join(parts)
 
 
-class Bar(Checkpoint):  # Lightning runs these last, when the epoch's row is there
+class ProgressBar(Checkpoint):  # Lightning runs these last, when the epoch's row is there
     """On a terminal a bar, ten times a second at most; elsewhere a line an epoch."""
 
     def __init__(self, console: Console | None = None) -> None:
@@ -34,7 +34,7 @@ class Bar(Checkpoint):  # Lightning runs these last, when the epoch's row is the
         self.drawn = self.began = 0.0
 
     def on_train_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        assert isinstance(lesson, Lesson)
+        assert isinstance(lesson, TrainingModule)
         self.began = time.monotonic()
         if not trainer.is_global_zero or not self.console.is_terminal:
             return
@@ -55,7 +55,7 @@ class Bar(Checkpoint):  # Lightning runs these last, when the epoch's row is the
             self.draw(trainer, lesson)
 
     def draw(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        assert isinstance(lesson, Lesson)
+        assert isinstance(lesson, TrainingModule)
         assert self.progress is not None
         epochs = lesson.settings.epochs
         epoch = min(trainer.current_epoch + 1, epochs)
@@ -64,7 +64,7 @@ class Bar(Checkpoint):  # Lightning runs these last, when the epoch's row is the
             self.task,
             completed=trainer.global_step,
             description=f"epoch {epoch}/{epochs}",
-            scores=scores + shown(lesson.scores),
+            scores=scores + format_scores(lesson.scores),
         )
         self.drawn = time.monotonic()
 
@@ -73,11 +73,11 @@ class Bar(Checkpoint):  # Lightning runs these last, when the epoch's row is the
             self.draw(trainer, lesson)
 
     def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        assert isinstance(lesson, Lesson)
+        assert isinstance(lesson, TrainingModule)
         if self.progress is None and trainer.is_global_zero:
             row = lesson.history[-1]
             line = f"epoch {row['epoch']}/{lesson.settings.epochs}  loss {row['loss']:.3f}  "
-            print(f"{line}{shown(lesson.scores)}  {time.monotonic() - self.began:.0f} s", file=sys.stderr, flush=True)
+            print(f"{line}{format_scores(lesson.scores)}  {time.monotonic() - self.began:.0f} s", file=sys.stderr, flush=True)
 
     def on_train_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
         self.close()

@@ -64,7 +64,7 @@ class Settings(BaseModel):
     @classmethod
     def _an_interval(cls, value: Any) -> str:
         text = str(value)
-        if not re.fullmatch(r"[1-9]\d*|\d*\.?\d+[smh]", text) or interval(text)[1] == 0:
+        if not re.fullmatch(r"[1-9]\d*|\d*\.?\d+[smh]", text) or parse_interval(text)[1] == 0:
             raise ValueError(f"must be a number of steps (500) or a time (30s, 10m, 1h), got {text!r}")
         return text
 
@@ -90,10 +90,10 @@ class Settings(BaseModel):
         return DECAYS[self.optimizer] if self.weight_decay is None else self.weight_decay
 
 
-def interval(text: str) -> tuple[str, float]:
+def parse_interval(text: str) -> tuple[str, float]:
     """("steps", n) or ("seconds", n).
 
-    >>> interval("500"), interval("10m")
+    >>> parse_interval("500"), parse_interval("10m")
     (('steps', 500.0), ('seconds', 600.0))
     """
     unit = {"s": 1.0, "m": 60.0, "h": 3600.0}.get(text[-1])

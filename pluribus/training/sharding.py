@@ -20,22 +20,22 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.distributed.fsdp import fully_shard
 
-from .storage import Storage
+from .checkpoint_files import SafetensorsIO
 
 WHOLE = StateDictOptions(full_state_dict=True)
 
 
-class Sharded(ModelParallelStrategy):
+class ShardedStrategy(ModelParallelStrategy):
     def __init__(self, processes: int) -> None:
         super().__init__(data_parallel_size=processes, tensor_parallel_size=1, save_distributed_checkpoint=False)
-        self._checkpoint_io = Storage()
+        self._checkpoint_io = SafetensorsIO()
 
     def shard(self, module: nn.Module) -> nn.Module:
         """The module, with its weights spread over the processes. A single number is not spread, but its gradient averaged."""
         mesh = self.device_mesh["data_parallel"]
         numbers = {parameter for parameter in module.parameters() if parameter.dim() == 0}
         for parameter in numbers:
-            parameter.register_post_accumulate_grad_hook(averaged)
+            parameter.register_post_accumulate_grad_hook(average_gradient)
         fully_shard(module, mesh=mesh, ignored_params=numbers)
         return module
 
@@ -66,12 +66,12 @@ class Sharded(ModelParallelStrategy):
         return state
 
 
-def averaged(parameter: Tensor) -> None:
+def average_gradient(parameter: Tensor) -> None:
     assert parameter.grad is not None
     dist.all_reduce(parameter.grad)
     parameter.grad /= dist.get_world_size()
 
 
-def whole(module: nn.Module) -> dict[str, Tensor]:
+def gather_state(module: nn.Module) -> dict[str, Tensor]:
     """The state of a sharded module, every tensor whole, on every process."""
     return {name: torch.as_tensor(value) for name, value in get_model_state_dict(module, options=WHOLE).items()}

@@ -9,8 +9,8 @@ from torch import nn
 import pluribus
 from pluribus import BatchEnsemble, DeepEnsemble, MCDropout, Single, Variance
 from pluribus.analysis import Attack, attack, attacks
-from pluribus.analysis.attacks import gradient
-from pluribus.analysis.region import Region
+from pluribus.analysis.attacks import compute_gradient
+from pluribus.analysis.perturbation_region import PerturbationRegion
 from tests.analysis.victims import NORMS, linear, pixels
 from tests.networks import NestedMLP, ResidualCNN
 
@@ -49,9 +49,9 @@ def test_gradients_go_through_the_averaged_prediction_or_the_averaged_loss():
     own = ensemble(x).softmax(2)[:, torch.arange(10), y]
     (of_mean,) = torch.autograd.grad(-own.mean(0).log().sum(), x, retain_graph=True)
     (of_losses,) = torch.autograd.grad(-own.log().mean(0).sum(), x)
-    found = gradient(ensemble, x, y, Attack(1, 1))
+    found = compute_gradient(ensemble, x, y, Attack(1, 1))
     torch.testing.assert_close(found * (1 - own.mean(0).detach()).unsqueeze(1), of_mean, rtol=0, atol=1e-12)
-    torch.testing.assert_close(gradient(ensemble, x, y, Attack(1, 1, through="losses")), of_losses, rtol=0, atol=1e-12)
+    torch.testing.assert_close(compute_gradient(ensemble, x, y, Attack(1, 1, through="losses")), of_losses, rtol=0, atol=1e-12)
 
 
 def test_an_overconfident_network_is_no_safer():
@@ -71,12 +71,12 @@ def test_small_steps_on_a_smooth_network_never_lower_the_loss(norm):
     """Inside a ball too large to matter, by more than 1e-9."""
     ensemble = smooth()
     x, y = torch.randn(30, 6, dtype=torch.double), torch.randint(0, 4, (30,))
-    region = Region(x, x - 9, x + 9, torch.ones_like(x), norm, 9.0)
+    region = PerturbationRegion(x, x - 9, x + 9, torch.ones_like(x), norm, 9.0)
     spec = Attack(9.0, 0.005, norm=norm)
     losses = []
     for _ in range(40):
         losses.append(ensemble.predict(x).nll(y))
-        x = region.step(x, gradient(ensemble, x, y, spec), spec.step)
+        x = region.step(x, compute_gradient(ensemble, x, y, spec), spec.step)
     rises = torch.stack(losses).diff(dim=0)
     assert rises.min() > -1e-9
     assert (losses[-1] - losses[0]).min() > 0.001

@@ -228,7 +228,7 @@ def test_a_table_without_names_is_told_without_names(pluribus, work):
 
 def test_an_image_is_read_as_those_of_training_were(work):
     """Made smaller in the same way, and turned upright."""
-    from pluribus.data import folder
+    from pluribus.data import image_folder
     from pluribus.runs.predict import read
 
     photos(classes=("cat", "dog"), each=2)(work)
@@ -236,7 +236,7 @@ def test_an_image_is_read_as_those_of_training_were(work):
     turned = Image.Exif()
     turned[0x0112] = 6
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 20), np.uint8)).save(path, exif=turned)
-    data = folder.read(work / "photos", size=5, test=0)
+    data = image_folder.read(work / "photos", size=5, test=0)
     names = sorted((work / "photos/cat").iterdir())
     for row, name in enumerate(names):
         assert torch.equal(read(name, data.preparation, data.shape)[0], data.train.x[row])

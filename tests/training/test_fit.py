@@ -13,7 +13,7 @@ from pluribus.core.errors import FileError
 from pluribus.data import Pixels, Preparation
 from pluribus.data.dataset import Part
 from pluribus.training.fit import fit
-from pluribus.training.lesson import Diverged
+from pluribus.training.lightning_module import Diverged
 
 QUIET = {"progress": False}
 
@@ -274,7 +274,7 @@ def test_augmented_images_train_and_repeat():
     for kind in ("crop-flip", "crop-flip", "none"):
         torch.manual_seed(0)
         ensemble = pluribus.ensemble(nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 3)), pluribus.Single())
-        fit(ensemble, Part(x, y), epochs=2, batch_size=16, preparation=Pixels.of(x), augmentation=kind, **QUIET)
+        fit(ensemble, Part(x, y), epochs=2, batch_size=16, preparation=Pixels.fit(x), augmentation=kind, **QUIET)
         weights.append(torch.cat([p.flatten() for p in ensemble.parameters()]))
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])

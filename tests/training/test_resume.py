@@ -15,8 +15,8 @@ from pluribus.core.errors import FileError
 from pluribus.runs.config import configured
 from pluribus.runs.folder import Run
 from pluribus.runs.train import train
-from pluribus.training.checkpoints import found, newest
-from pluribus.training.storage import dump, read
+from pluribus.training.checkpoint_files import read_checkpoint, serialize_checkpoint
+from pluribus.training.checkpoints import find_newest_checkpoint, list_checkpoints
 
 COMMON = {"data": "digits", "rows": 330, "epochs": 3, "batch_size": 16, "checkpoint_every": "2"}
 RUNS = {
@@ -45,11 +45,11 @@ def work(options: dict, folder: Path, fatal_write: int | None) -> None:
 
 def killed(options: dict, folder: Path, chance: random.Random) -> bool:
     """Start or go on, and kill it soon after it has written something new; whether it was killed before it was done."""
-    before = found(folder / "checkpoints")
+    before = list_checkpoints(folder / "checkpoints")
     in_writing = chance.randint(1, 4) if chance.random() < 0.4 else None
     process = multiprocessing.get_context("fork").Process(target=work, args=(options, folder, in_writing))
     process.start()
-    while process.is_alive() and found(folder / "checkpoints")[:1] == before[:1]:
+    while process.is_alive() and list_checkpoints(folder / "checkpoints")[:1] == before[:1]:
         time.sleep(0.001)
     if in_writing is None:
         process.join(chance.uniform(0, 0.05))
@@ -78,7 +78,10 @@ def stopped(folder: Path) -> dict:
     options = RUNS["single"]
     with pytest.raises(RuntimeError, match="enough"):
         train(configured(options), folder, progress=False, callbacks=[StopAt(27)])
-    assert [path.name for path in found(folder / "checkpoints")] == ["step-00000026.safetensors", "step-00000024.safetensors"]
+    assert [path.name for path in list_checkpoints(folder / "checkpoints")] == [
+        "step-00000026.safetensors",
+        "step-00000024.safetensors",
+    ]
     return options
 
 
@@ -97,13 +100,13 @@ class StopAt:
 @pytest.mark.parametrize("damage", ["cut", "a flipped bit", "emptied"])
 def test_a_damaged_last_checkpoint_falls_back_to_the_one_before_with_a_warning(damage, tmp_path):
     options = stopped(tmp_path / "run")
-    last, before = found(tmp_path / "run" / "checkpoints")
+    last, before = list_checkpoints(tmp_path / "run" / "checkpoints")
     content = bytearray(last.read_bytes())
     if damage == "a flipped bit":
         content[-100] ^= 1
     last.write_bytes({"cut": content[: len(content) // 2], "emptied": b""}.get(damage, content))
     with pytest.warns(UserWarning, match="damaged.*going back to the one before"):
-        assert newest(tmp_path / "run" / "checkpoints") == before
+        assert find_newest_checkpoint(tmp_path / "run" / "checkpoints") == before
     with pytest.warns(UserWarning, match="damaged"):
         train(configured(options), tmp_path / "run", resume=True, progress=False)
     train(configured(options), tmp_path / "whole", progress=False)
@@ -112,11 +115,11 @@ def test_a_damaged_last_checkpoint_falls_back_to_the_one_before_with_a_warning(d
 
 def test_with_every_checkpoint_damaged_the_run_begins_anew(tmp_path):
     options = stopped(tmp_path / "run")
-    for path in found(tmp_path / "run" / "checkpoints"):
+    for path in list_checkpoints(tmp_path / "run" / "checkpoints"):
         path.write_bytes(b"nothing")
     with pytest.warns(UserWarning, match="damaged"), pytest.raises(RuntimeError, match="enough"):
         train(configured(options), tmp_path / "run", resume=True, progress=False, callbacks=[StopAt(7)])
-    kept = [path.name for path in found(tmp_path / "run" / "checkpoints")][2:]
+    kept = [path.name for path in list_checkpoints(tmp_path / "run" / "checkpoints")][2:]
     assert kept == ["step-00000006.safetensors", "step-00000004.safetensors"], "what is damaged does not push them out"
     with pytest.warns(UserWarning, match="damaged"):
         result = train(configured(options), tmp_path / "run", resume=True, progress=False)
@@ -125,7 +128,7 @@ def test_with_every_checkpoint_damaged_the_run_begins_anew(tmp_path):
 
 def test_a_checkpoint_of_another_method_is_refused_and_left_alone(tmp_path):
     stopped(tmp_path / "run")
-    kept = {path: path.read_bytes() for path in found(tmp_path / "run" / "checkpoints")}
+    kept = {path: path.read_bytes() for path in list_checkpoints(tmp_path / "run" / "checkpoints")}
     with pytest.raises(FileError, match=r"is of Single\(\), not of Inner\(\)"):
         train(configured(RUNS["single"] | {"method": "inner"}), tmp_path / "run", resume=True, progress=False)
     assert {path: path.read_bytes() for path in kept} == kept
@@ -174,8 +177,8 @@ def test_checkpoints_hold_every_kind_of_value(tmp_path):
         "numbers": {0: 1, 1: 0.1, "inf": float("inf"), "none": None, "yes": True},
         "nested": ((1, 2), [3, {"a": ()}]),
     }
-    (tmp_path / "step-00000001.safetensors").write_bytes(dump(state))
-    back = read(tmp_path / "step-00000001.safetensors")
+    (tmp_path / "step-00000001.safetensors").write_bytes(serialize_checkpoint(state))
+    back = read_checkpoint(tmp_path / "step-00000001.safetensors")
     assert back["numbers"] == state["numbers"]
     assert back["nested"] == state["nested"]
     for ours, theirs in zip(back["tensors"], state["tensors"], strict=True):
@@ -185,4 +188,4 @@ def test_checkpoints_hold_every_kind_of_value(tmp_path):
 
 def test_what_is_not_plain_is_not_written():
     with pytest.raises(TypeError, match="got object"):
-        dump({"thing": object()})
+        serialize_checkpoint({"thing": object()})

@@ -9,12 +9,12 @@ import pluribus
 
 from ...data import load as load_data
 from ...methods.variance import Variance
-from ...papers.variance.response_densities import measure_response
-from ...reports.drawing import look, plain
+from ...reports.svg import marker_style, style_axes
 from ...training.fit import fit
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, format_percent, judge_claim
 from .networks import build_bottleneck_network
+from .response_densities import measure_response
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,14 +129,14 @@ def draw(figure: "Figure", result: Json) -> None:
         axes.set_title(f"Neurons encode {titles[each]}: {name or 'no seed'}", loc="left", fontsize=11)
         for label in range(4) if name else ():
             points = np.array([point[:2] for point in cells[name]["points"] if point[2] == label])
-            own = look(label) | {"linestyle": "none", "markersize": 3.5, "alpha": 0.7}
+            own = marker_style(label) | {"linestyle": "none", "markersize": 3.5, "alpha": 0.7}
             title = f"class {label}, centre {((3, 3), (3, 10), (10, 3), (10, 10))[label]}"
             axes.plot(points[:, 0], points[:, 1], label=title if index == 0 or not best["same"] else None, **own)
         axes.set_xlabel("response of neuron 1, one draw")
         axes.set_ylabel("response of neuron 2, one draw")
         axes.set_xscale("symlog", linthresh=1)
         axes.set_yscale("symlog", linthresh=1)
-        plain(axes)
+        style_axes(axes)
     if any(best.values()):
         figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9, markerscale=2)
 

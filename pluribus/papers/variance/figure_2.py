@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from ...core.kl_divergence import EULER, K1, kl_ard, kl_log_uniform
-from ...reports.drawing import line, plain
+from ...reports.svg import line_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
 
@@ -108,11 +108,11 @@ def draw(figure: "Figure", result: Json) -> None:
     axes = figure.add_subplot()
     cell = result["cells"]["curves"]["found"]
     for index, (name, curve) in enumerate(cell["curves"].items()):
-        axes.plot(cell["log_alpha"], curve, label=name, **line(index))
+        axes.plot(cell["log_alpha"], curve, label=name, **line_style(index))
     axes.set_title("KL of N(μ, αμ²) from the prior, for one weight", loc="left", fontsize=11)
     axes.set_xlabel("log α")
     axes.set_ylabel("KL, nats, up to a constant")
-    plain(axes)
+    style_axes(axes)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from ...core.seeds import derive_seed, set_seed
-from ...reports.drawing import look, plain
+from ...reports.svg import marker_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, format_percent, judge_claim
 from .configurations import configure_zero_mean_lenet
@@ -86,11 +86,13 @@ def draw(figure: "Figure", result: Json) -> None:
         (("single weight samples", singles), ("averages of their probabilities", averages))
     ):
         weights = np.full(len(values), 100 / len(values))
-        axes.hist(values, bins=bins, weights=weights, color=look(index)["color"], alpha=0.85, label=f"{label} ({len(values)})")
+        axes.hist(
+            values, bins=bins, weights=weights, color=marker_style(index)["color"], alpha=0.85, label=f"{label} ({len(values)})"
+        )
     axes.set_title("Accuracy of weight samples and of their averages", loc="left", fontsize=11)
     axes.set_xlabel("test accuracy, %")
     axes.set_ylabel("share of samples or averages, %")
-    plain(axes)
+    style_axes(axes)
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
 
 

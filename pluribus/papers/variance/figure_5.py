@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from ...analysis.pruning import deviations, prune, sparsity
-from ...reports.drawing import MUTED, look, plain
+from ...analysis.pruning import prune, sparsity, standard_deviations
+from ...reports.svg import MUTED, marker_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, find_lossless_share, format_percent, judge_claim
 from .configurations import configure_zero_mean_lenet
@@ -21,7 +21,7 @@ def list_cells(scale: str) -> dict[str, Json]:
 
 def measure(options: Json, workspace: Workspace) -> Json:
     done = train_once(Training.from_json(options["training"]), workspace)
-    sigmas = deviations(done.ensemble)
+    sigmas = standard_deviations(done.ensemble)
     ordered = sigmas["dense1"].flatten().sort().values
     table = []
     for share in options["shares"]:
@@ -67,7 +67,7 @@ def draw(figure: "Figure", result: Json) -> None:
     table = result["cells"]["pruning"]["found"]["table"]
     for index, (key, label) in enumerate((("many", "20 draws"), ("one", "one draw"))):
         left = [100 - 100 * row["sparsity"] for row in table]
-        axes.plot(left, [100 * row[key] for row in table], label=label, **look(index))
+        axes.plot(left, [100 * row[key] for row in table], label=label, **marker_style(index))
     axes.axvline(2, color=MUTED, linestyle=":", linewidth=1, label="the paper's 2 %")
     axes.set_xscale("log")
     axes.invert_xaxis()
@@ -76,7 +76,7 @@ def draw(figure: "Figure", result: Json) -> None:
     axes.set_title("Zeroing the weights with the smallest σ", loc="left", fontsize=11)
     axes.set_xlabel("weights of the layer that are left, %")
     axes.set_ylabel("test accuracy, %")
-    plain(axes)
+    style_axes(axes)
     figure.legend(loc="outside lower center", ncols=3, frameon=False)
 
 

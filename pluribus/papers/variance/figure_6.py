@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.files import write_file
-from ...reports.drawing import line, plain
-from ...training.storage import dump, read
+from ...reports.svg import line_style, style_axes
+from ...training.checkpoint_files import read_checkpoint, serialize_checkpoint
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
 from .environments import Acrobot, CartPole
@@ -40,12 +40,12 @@ def measure(options: Json, workspace: Workspace) -> Json:
     def play(rate: float, seeds: Sequence[int], episodes: int) -> np.ndarray:
         settings = Settings(options["policy"], ENVIRONMENTS[options["world"]](), options["hidden"], learning_rate=rate)
         file = workspace.folder / f"{rate:g}-{len(seeds)}-{episodes}.safetensors"
-        state: Any = read(file) if file.is_file() else None
+        state: Any = read_checkpoint(file) if file.is_file() else None
 
         def after(learner: Learner) -> None:
             if learner.episodes % SAVED == 0:
                 workspace.report(f"rate {rate:g}, {len(seeds)} seeds, episode {learner.episodes}/{episodes}")
-                write_file(file, dump(learner.state_dict()))
+                write_file(file, serialize_checkpoint(learner.state_dict()))
 
         return learn(settings, seeds, episodes, state, after)
 
@@ -143,14 +143,14 @@ def draw(figure: "Figure", result: Json) -> None:
             width = min(SMOOTH, scores.shape[1])
             kernel = np.full(width, 1 / width)
             smooth = np.stack([np.convolve(each, kernel, "valid") for each in scores])
-            at, own = np.arange(smooth.shape[1]) + width, line(place)
+            at, own = np.arange(smooth.shape[1]) + width, line_style(place)
             mean, error = smooth.mean(0), smooth.std(0, ddof=1) / len(smooth) ** 0.5
             axes.plot(at, mean, label=policy if index == 0 else None, **own)
             axes.fill_between(at, mean - error, mean + error, color=own["color"], alpha=0.15, linewidth=0)
         axes.set_title(world, loc="left", fontsize=11)
         axes.set_xlabel("episode")
         axes.set_ylabel(f"score, mean of {width} episodes")
-        plain(axes)
+        style_axes(axes)
     figure.suptitle(f"Scores of {len(scores)} seeds: mean and standard error", x=0.01, ha="left", fontsize=11)
     figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
 

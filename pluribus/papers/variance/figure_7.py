@@ -13,7 +13,7 @@ from ...methods.mc_dropout import MCDropout
 from ...methods.single import Single
 from ...methods.variance import Variance
 from ...methods.variational import VariationalDropout
-from ...reports.drawing import line, plain
+from ...reports.svg import line_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, format_percent, judge_claim
 from .configurations import configure_dropout_vgg, configure_variational_vgg, configure_zero_mean_vgg
@@ -159,16 +159,16 @@ def draw(figure: "Figure", result: Json) -> None:
             cell = result["cells"][f"{method}, {through if method in NOISY else 'average'}"]["found"]
             steps = range(len(cell["success"]))
             panels[0][column].plot(
-                steps, [100 * value for value in cell["success"]], label=None if column else method, **line(index)
+                steps, [100 * value for value in cell["success"]], label=None if column else method, **line_style(index)
             )
-            panels[1][column].plot(steps, cell["entropy"], **line(index))
+            panels[1][column].plot(steps, cell["entropy"], **line_style(index))
         panels[0][column].set_title(f"Attacked {titles[through]}", loc="left", fontsize=11)
         panels[0][column].set_ylabel("images with the target as answer, %")
         panels[1][column].set_ylabel("mean predictive entropy, nats")
         panels[1][column].set_xlabel("iterations of 0.5/255")
         for row in panels:
             row[column].set_xticks(range(0, len(cell["success"]), 5))
-            plain(row[column])
+            style_axes(row[column])
     figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=9)
 
 

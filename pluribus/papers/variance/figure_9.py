@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ...papers.variance.response_densities import average_by_class, measure_response
-from ...reports.drawing import line, plain
+from ...reports.svg import line_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
 from .configurations import configure_zero_mean_lenet
+from .response_densities import average_by_class, measure_response
 from .trainings import Training, train_once
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def draw(figure: "Figure", result: Json) -> None:
     panels = figure.subplots(2, 2).flat
     for place, (axes, (neuron, curve)) in enumerate(zip(panels, curves.items(), strict=True)):
         for index, (label, density) in enumerate(curve["classes"].items()):
-            own = line(index)
+            own = line_style(index)
             mean, std = torch.tensor(density["mean"]), torch.tensor(density["std"])
             axes.plot(curve["at"], mean, label=f"class {label}" if place == 0 else None, **own)
             axes.fill_between(
@@ -113,7 +113,7 @@ def draw(figure: "Figure", result: Json) -> None:
         axes.set_ylabel("density, logarithmic")
         axes.set_yscale("log")
         axes.set_ylim(bottom=FLOOR)
-        plain(axes)
+        style_axes(axes)
     figure.suptitle(
         "Densities of responses by class: mean and standard deviation over test rows", x=0.01, ha="left", fontsize=11
     )

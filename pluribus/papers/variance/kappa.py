@@ -10,7 +10,7 @@ from ...analysis.curvature import kappa
 from ...analysis.pruning import prune
 from ...core.ensemble import Ensemble
 from ...data.dataset import Data
-from ...reports.drawing import MUTED, line, look, plain
+from ...reports.svg import MUTED, line_style, marker_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, find_lossless_share, format_percent, judge_claim
 from .configurations import configure_tracked_lenet
@@ -139,25 +139,25 @@ def draw(figure: "Figure", result: Json) -> None:
     watched, moved = cell["watched"], cell["transition"] or [1, len(cell["watched"])]
     for index, epoch in enumerate(dict.fromkeys((max(moved[0], 1), max((moved[0] + moved[1]) // 2, 1), watched[-1]["epoch"]))):
         counts = next(row["counts"] for row in watched if row["epoch"] == epoch)
-        first.stairs(counts, BINS, label=f"after epoch {epoch}", **line(index))
+        first.stairs(counts, BINS, label=f"after epoch {epoch}", **line_style(index))
     first.axvline(THRESHOLD, color=MUTED, linewidth=1, linestyle=":")
     first.set(xlabel="log10 |κ| (dotted: the paper's κ₀)", ylabel="weights")
     first.set_title("Curvature in units of variance", loc="left", fontsize=11)
     epochs = [row["epoch"] for row in watched]
-    second.plot(epochs, [100 * row["mean"] for row in cell["phases"][1:]], **line(0))
+    second.plot(epochs, [100 * row["mean"] for row in cell["phases"][1:]], **line_style(0))
     second.set(xlabel="epoch", ylabel="accuracy of the mean weights, % (solid)")
     twin = second.twinx()
-    twin.plot(epochs, [row["above"] for row in watched], **line(1))
+    twin.plot(epochs, [row["above"] for row in watched], **line_style(1))
     twin.set_ylabel("weights with κ above κ₀ (dashed)")
     twin.spines[["top"]].set_visible(False)
     second.set_title("The mean, and weights with a large κ", loc="left", fontsize=11)
     shares = [100 * row["share"] for row in cell["table"]]
     for index, (to, label) in enumerate((("mean", "by their mean"), ("zero", "by zero"))):
-        third.plot(shares, [100 * row[to] for row in cell["table"]], label=label, **look(index))
+        third.plot(shares, [100 * row[to] for row in cell["table"]], label=label, **marker_style(index))
     third.set(xlabel="weights with the smallest |κ| replaced, %", ylabel="test accuracy of 20 draws, %")
     third.set_title("Replacing weights", loc="left", fontsize=11)
     for axes in (first, second, third):
-        plain(axes)
+        style_axes(axes)
     for axes in (first, third):
         axes.legend(frameon=False, fontsize=9)
 

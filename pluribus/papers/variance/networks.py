@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from ...models.small import scaled
+from ...models.small import scale_sizes
 from ...models.vgg import vgg_like
 
 Norm = Literal["none", "dense", "all"]
@@ -46,7 +46,7 @@ def build_lenet(
 ) -> nn.Module:
     """20-50-500-classes, its layers called conv1, conv2, dense1 and dense2; `dense_activation` follows dense1."""
     side = ((size - 4) // 2 - 4) // 2
-    first, second, dense = scaled((20, 50, 500), width)
+    first, second, dense = scale_sizes((20, 50, 500), width)
     layers: dict[str, nn.Module] = {}
     for number, (inputs, outputs) in enumerate(((channels, first), (first, second)), 1):
         layers[f"conv{number}"] = nn.Conv2d(inputs, outputs, 5, bias=bias)

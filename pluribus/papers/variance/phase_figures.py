@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from ...papers.variance.phase_transition import ANSWERS, find_transition
-from ...reports.drawing import INK, line, plain
+from ...reports.svg import INK, line_style, style_axes
 from ..recipe import Json
 from ..verdicts import format_percent
+from .phase_transition import ANSWERS, find_transition
 from .trainings import Trained
 
 if TYPE_CHECKING:
@@ -70,18 +70,18 @@ def draw_accuracies(axes: "Axes", cell: Json, label: bool) -> None:
         axes.axvspan(*cell["transition"], color="#e8f1fb", zorder=0, label="transition" if label else None)
     for index, answer in enumerate(ANSWERS):
         values = [100 * each[answer] for each in cell["phases"]]
-        axes.plot(epochs, values, label=LABELS[answer] if label else None, **line(index))
+        axes.plot(epochs, values, label=LABELS[answer] if label else None, **line_style(index))
     axes.set_xlabel("epoch")
     axes.set_ylabel("test accuracy, %")
     axes.set_ylim(0, min(102.0, 115 * max(each[answer] for each in cell["phases"] for answer in ANSWERS)))
-    plain(axes)
+    style_axes(axes)
 
 
 def draw_log_alphas(axes: "Axes", cell: Json) -> None:
     """Draw log α over epochs, one line a layer."""
     for index, layer in enumerate(cell["phases"][0]["log_alpha"]):
         values = [each["log_alpha"][layer] for each in cell["phases"]]
-        axes.plot([each["epoch"] for each in cell["phases"]], values, **(line(index) | {"color": INK}))
+        axes.plot([each["epoch"] for each in cell["phases"]], values, **(line_style(index) | {"color": INK}))
     axes.set_xlabel("epoch")
     axes.set_ylabel("log α, one line a layer")
-    plain(axes)
+    style_axes(axes)

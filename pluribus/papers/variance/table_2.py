@@ -8,10 +8,10 @@ from ...core.random_weights import find_random_layers, use_fixed_weights
 from ...methods.mc_dropout import MCDropout
 from ...methods.single import Single
 from ...methods.variational import VariationalDropout
-from ...papers.variance.phase_transition import read_log_alphas
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, format_percent, judge_claim, skip_claim
 from .configurations import NARROW, configure_dropout_vgg, configure_lenet, configure_variational_vgg, configure_zero_mean_vgg
+from .phase_transition import read_log_alphas
 from .trainings import Training, measure_accuracy, train_once
 
 SAMPLES = 20

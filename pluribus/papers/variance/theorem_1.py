@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ...papers.variance.discrepancy import VACUOUS, distance, mmd, mmd_bound, prediction_bound
-from ...reports.drawing import MUTED, line, plain
+from ...reports.svg import MUTED, line_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
+from .discrepancy import VACUOUS, distance, mmd, mmd_bound, prediction_bound
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -114,18 +114,22 @@ def draw(figure: "Figure", result: Json) -> None:
     bound = [mmd_bound(-2 * np.log(at), 1) for at in z]
     axes.axhspan(VACUOUS, 10, color="#f6f7f9", zorder=0)
     axes.text(0.012, 2.6, "vacuous: no two distributions are further apart than 2", color=MUTED, fontsize=9)
-    axes.plot(z, exact, label="exact supremum", **line(0))
-    axes.plot(z, bound, label="bound of theorem 1", **line(1))
+    axes.plot(z, exact, label="exact supremum", **line_style(0))
+    axes.plot(z, bound, label="bound of theorem 1", **line_style(1))
     for place, (name, log_alpha) in enumerate(REACHED):
         at = distance(log_alpha, LAYERS[name][0])
         axes.plot(
-            [at], [mmd(log_alpha, LAYERS[name][0])], "o", color=line(place + 2)["color"], label=f"{name}, log α = {log_alpha:g}"
+            [at],
+            [mmd(log_alpha, LAYERS[name][0])],
+            "o",
+            color=line_style(place + 2)["color"],
+            label=f"{name}, log α = {log_alpha:g}",
         )
     axes.set(xscale="log", yscale="log", ylim=(0.005, 10))
     axes.set_title("Distance of the posterior from its zero-mean approximation", loc="left", fontsize=11)
     axes.set_xlabel("√(D/α)")
     axes.set_ylabel("MMD over |f| ≤ 1")
-    plain(axes)
+    style_axes(axes)
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
 
 

@@ -25,10 +25,10 @@ from ...core.spec import Spec
 from ...data import load as load_data
 from ...data.dataset import Data, Part
 from ...data.preparation import Pixels
-from ...papers.variance.phase_transition import PhaseTracker
 from ...training.fit import fit
 from ..recipe import Json, Workspace
 from .networks import build_network, remove_late_dropout
+from .phase_transition import PhaseTracker
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def load_training_data(training: Training, workspace: Workspace) -> Data:
         data = enlarge_digits(load_data("digits"), int(training.data.removeprefix("digits")), training.network)
     else:
         data = load_data(training.data, workspace.data)
-    data = data.limited(training.rows, seed=0)
+    data = data.subsample(training.rows, seed=0)
     if training.network["kind"] == "lenet":
         data = Data(data.name, data.train, data.test, Pixels(), data.classes, data.source, data.facts)
     return data
@@ -121,7 +121,7 @@ def enlarge_digits(data: Data, size: int, network: Json) -> Data:
         return Part(images.expand(-1, channels, -1, -1).contiguous(), rows.y)
 
     train = part(data.train)
-    return Data(data.name, train, part(data.test), Pixels.of(train.x), data.classes, data.source, data.facts)
+    return Data(data.name, train, part(data.test), Pixels.fit(train.x), data.classes, data.source, data.facts)
 
 
 CreateTracker = Callable[[Data], "RowTracker"]

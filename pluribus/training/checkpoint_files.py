@@ -1,0 +1,87 @@
+"""Checkpoints as safetensors: tensors as they are, everything else as JSON beside them. Nothing is pickled or unpickled.
+
+A file carries the digest of what it holds, so that a damaged one is known before it is believed.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+import torch
+from lightning.fabric.plugins.io import CheckpointIO
+from torch import Tensor
+
+from ..core.errors import FileError
+from ..core.files import write_file
+from ..core.saving import read_tensors
+
+FORMAT = "pluribus-checkpoint-1"
+
+
+def serialize_checkpoint(state: dict[str, Any]) -> bytes:
+    """The bytes of a checkpoint. `state` is made of dictionaries, lists, tuples, tensors, numbers, texts and None."""
+    tensors: dict[str, Tensor] = {}
+    text = json.dumps(_encode(state, tensors))
+    metadata = {"format": FORMAT, "state": text, "digest": _compute_digest(text, tensors)}
+    return safetensors.torch.save(tensors, metadata=metadata)
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """The checkpoint in a file, if it is whole."""
+    metadata, tensors = read_tensors(path)
+    if metadata.get("format") != FORMAT:
+        raise FileError(f"{path} is no checkpoint of this version of pluribus")
+    if metadata.get("digest") != _compute_digest(metadata.get("state", ""), tensors):
+        raise FileError(f"{path} is damaged: its content is not what was written")
+    return _decode(json.loads(metadata["state"]), tensors)
+
+
+class SafetensorsIO(CheckpointIO):
+    """Lightning's checkpoints in this form."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
+        write_file(Path(path), serialize_checkpoint(checkpoint))
+
+    def load_checkpoint(self, path: Any, map_location: Any = None, weights_only: bool | None = None) -> dict[str, Any]:
+        return read_checkpoint(Path(path))
+
+    def remove_checkpoint(self, path: Any) -> None:
+        Path(path).unlink(missing_ok=True)
+
+
+def _encode(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """JSON for a value: every container says what it is, every tensor where it lies."""
+    if isinstance(value, Tensor):
+        name = str(len(tensors))
+        tensors[name] = value.detach().cpu().contiguous().clone()
+        return {"tensor": name}
+    if isinstance(value, dict):
+        return {"dict": [[_encode(key, tensors), _encode(item, tensors)] for key, item in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return {"list" if isinstance(value, list) else "tuple": [_encode(item, tensors) for item in value]}
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TypeError(f"a checkpoint holds tensors, numbers, texts and containers of them, got {type(value).__name__}")
+
+
+def _decode(value: Any, tensors: dict[str, Tensor]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, content),) = value.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {_decode(key, tensors): _decode(item, tensors) for key, item in content}
+    items = [_decode(item, tensors) for item in content]
+    return tuple(items) if kind == "tuple" else items
+
+
+def _compute_digest(text: str, tensors: dict[str, Tensor]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        digest.update(f"{name}{tensors[name].dtype}{list(tensors[name].shape)}".encode())
+        if tensors[name].numel():
+            digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

@@ -1,0 +1,195 @@
+"""One training step and one validation, for whatever ensemble it is given. It knows no method."""
+
+import copy
+import functools
+import math
+from typing import Any
+
+import lightning as L
+import torch
+import torch.nn.functional as F
+from lightning.pytorch.utilities.types import STEP_OUTPUT
+from torch import Tensor
+
+from ..core import nested
+from ..core.ensemble import Criterion, Ensemble
+from ..core.errors import FileError, PluribusError
+from ..core.pace import laid_out
+from ..core.predictive import Predictive
+from ..core.seeds import derive_seed, set_seed
+from ..data.batches import Batch, Batches
+from ..data.preparation import Preparation
+from ..metrics.streaming import Tally
+from . import optimizers
+from .settings import Settings
+
+BINDING = ("seed", "batch_size", "optimizer", "momentum", "beta1", "nesterov", "precision")
+"""Settings that a run must go on with. Others (epochs, lr, schedule) may be changed by who knows why."""
+STEP, VALIDATION = 3, 4  # places of the seed; the data's are 1 and 2
+
+
+class Diverged(PluribusError):
+    """The loss is no longer a number."""
+
+
+class TrainingModule(L.LightningModule):
+    """What Lightning runs. `rows` are the training rows, `preparation` turns outputs into answers."""
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        settings: Settings,
+        train: Batches,
+        rows: int,
+        validation: Batches | None = None,
+        preparation: Preparation | None = None,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__()
+        self.ensemble = ensemble
+        self.settings, self.train_batches, self.validation_batches, self.rows = settings, train, validation, rows
+        self.preparation = preparation or Preparation()
+        self.own_criterion = criterion or make_criterion(ensemble, settings.label_smoothing)
+        self.epoch_loss = [0.0, 0]  # the sum over the epoch's steps so far, and their number
+        self.last_loss = float("nan")
+        self.parts = ensemble.state.count if ensemble.reduction == "sum" and not ensemble.sampled else 1
+        """Losses are told for a member, so that methods can be compared."""
+        self.pending: list[tuple[int, Tensor]] = []
+        self.scores: dict[str, float] = {}
+        self.history: list[dict[str, float]] = []
+        self.tally: Tally | None = None
+        self.whole: tuple[Ensemble] | None = None
+
+    # --- training -------------------------------------------------------------------------------------------------
+
+    def setup(self, stage: str) -> None:
+        for batches in (self.train_batches, self.validation_batches):
+            if batches is not None:
+                batches.rank, batches.world = self.global_rank, self.trainer.world_size
+
+    def configure_model(self) -> None:
+        shard = getattr(self.trainer.strategy, "shard", None)
+        if shard is not None and self.whole is None:
+            self.whole = (self.ensemble,)  # in a tuple, so that it is not one of our modules
+            self.ensemble = shard(copy.deepcopy(self.ensemble))
+
+    def state(self) -> dict[str, Tensor]:
+        """The ensemble's, every tensor whole. All processes must ask for it."""
+        if self.whole is None:
+            return self.ensemble.state_dict()
+        from .sharding import gather_state
+
+        return gather_state(self.ensemble)
+
+    def cast(self, x: Any) -> Any:
+        """Numbers in the precision of the weights; NumPy's are double by default."""
+        dtype = next((p.dtype for p in self.ensemble.parameters() if p.is_floating_point()), torch.float)
+        return nested.map_tensors(lambda leaf: leaf.to(dtype) if leaf.is_floating_point() else leaf, x)
+
+    def on_train_epoch_start(self) -> None:
+        self.train_batches.epoch = self.current_epoch
+
+    def training_step(self, batch: Batch, batch_idx: int) -> STEP_OUTPUT:
+        x, y, weight = batch
+        step, epoch = self.global_step, len(self.train_batches)
+        set_seed(derive_seed(self.settings.seed, STEP, step, self.global_rank))
+        views, targets = self.ensemble.deal(laid_out(self.ensemble, self.cast(x)), y)
+        temper = optimizers.compute_penalty_factor(step, epoch, self.settings)
+        loss = self.ensemble.objective(self.ensemble(views), targets, self.own_criterion, self.rows, temper)
+        loss = loss * weight if weight != 1.0 else loss
+        self.pending.append((step, loss.detach()))
+        if loss.device.type == "cpu" or len(self.pending) == 20:  # to look is to wait for an accelerator
+            self.look()
+        return loss
+
+    def look(self) -> None:
+        """Read the losses since the last look, and stop if one is no number."""
+        pending, self.pending = self.pending, []
+        values = torch.stack([loss for _, loss in pending]).tolist() if pending else []
+        for (step, _), value in zip(pending, values, strict=True):
+            if not math.isfinite(value):
+                raise Diverged(f"the loss became {value} at step {step} (epoch {step // len(self.train_batches) + 1})")
+            self.last_loss = value / self.parts
+            self.epoch_loss[0] += value / self.parts
+            self.epoch_loss[1] += 1
+
+    def configure_optimizers(self) -> Any:
+        optimizer = optimizers.make_optimizer(self.ensemble.param_groups(), self.settings)
+        epoch = len(self.train_batches)
+        share = functools.partial(
+            optimizers.compute_rate_factor, steps=epoch * self.settings.epochs, epoch=epoch, settings=self.settings
+        )
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    # --- validation -----------------------------------------------------------------------------------------------
+
+    def on_validation_epoch_start(self) -> None:
+        self.tally = Tally(self.ensemble.task, self.device)
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        assert self.tally is not None
+        set_seed(derive_seed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
+        x, y, _ = batch
+        outputs = self.ensemble(laid_out(self.ensemble, self.cast(x)))
+        if self.ensemble.task == "regression":
+            outputs, y = self.preparation.unscale_targets(outputs), self.preparation.unscale_targets(y)
+        self.tally.add(Predictive(outputs, self.ensemble.task), y)
+
+    def on_validation_epoch_end(self) -> None:
+        assert self.tally is not None
+        if self.trainer.world_size > 1:
+            self.tally.sums = self.summed(self.tally.sums)
+        self.scores = self.tally.scores()
+        self.log_dict(
+            {f"validation_{name}": value for name, value in self.scores.items()}, rank_zero_only=False, sync_dist=False
+        )
+
+    def on_train_epoch_end(self) -> None:
+        self.look()
+        total = torch.tensor(self.epoch_loss, dtype=torch.double, device=self.device)
+        if self.trainer.world_size > 1:
+            total = self.summed(total)
+        row = {"epoch": self.current_epoch + 1, "step": self.global_step, "loss": (total[0] / total[1]).item()}
+        row |= {f"validation_{name}": value for name, value in self.scores.items()}
+        self.history.append(row)
+        self.log("loss", row["loss"])
+        self.epoch_loss = [0.0, 0]
+
+    def summed(self, values: Tensor) -> Tensor:
+        """Over all processes."""
+        return self.trainer.strategy.reduce(values.clone(), reduce_op="sum")
+
+    # --- what a checkpoint remembers ------------------------------------------------------------------------------
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.look()
+        total = torch.tensor(self.epoch_loss, dtype=torch.double, device=self.device)
+        if self.trainer.world_size > 1:  # one file for all processes: each will take up an equal part
+            total = self.summed(total) / self.trainer.world_size
+        checkpoint["pluribus"] = {
+            "epoch_loss": total.tolist(),
+            "history": self.history,
+            "scores": self.scores,
+            "spec": self.ensemble.spec.to_json(),
+            "settings": self.settings.model_dump(mode="json", include=set(BINDING)),
+            "steps": len(self.train_batches),
+        }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        kept = checkpoint["pluribus"]
+        self.epoch_loss, self.history, self.scores = list(kept["epoch_loss"]), list(kept["history"]), dict(kept["scores"])
+        if kept["steps"] != len(self.train_batches):
+            raise FileError(
+                f"an epoch had {kept['steps']} steps when the run was saved, and has {len(self.train_batches)} now: go on with "
+                "the same rows, and as many processes as before"
+            )
+        epoch, done = divmod(checkpoint["global_step"], len(self.train_batches))
+        self.train_batches.epoch, self.train_batches.start = epoch, done
+
+
+def make_criterion(ensemble: Ensemble, share: float) -> Criterion | None:
+    """Cross-entropy against targets of which `share` is spread over all classes."""
+    if share == 0 or ensemble.task == "regression":
+        return None
+    return lambda output, target: F.cross_entropy(output, target, label_smoothing=share)
