@@ -36,7 +36,7 @@ from pluribus.analysis.timing import summarize_ratios, time_interleaved
 from pluribus.core.describe import count_call_flops
 from pluribus.core.files import format_json, write_file
 from pluribus.core.spec import Spec
-from pluribus.runs.folder import machine
+from pluribus.runs.run_folder import describe_machine
 
 Work = Callable[[], object]
 Batch = tuple[Tensor, Tensor]
@@ -313,7 +313,7 @@ def main() -> None:
         batch = (features, labels) if name == "tabm" else (x, y)
         rows += [row for match in matches[name] for work in match.work for row in contest(match, work, *batch, options.repeats)]
     settings = {"repeats": options.repeats, "batch": options.batch, "rows_at_once": options.rows}
-    record = machine() | {"settings": settings | {"layout": str(layout).removeprefix("torch.")}, "rows": rows}
+    record = describe_machine() | {"settings": settings | {"layout": str(layout).removeprefix("torch.")}, "rows": rows}
     record["versions"] |= {package: metadata.version(package) for name, package in PACKAGES.items() if name in sys.modules}
 
     stem = "peers" if options.only == NAMES else "peers-" + "-".join(options.only)  # a part does not replace the whole

@@ -72,7 +72,7 @@ def bench(
 
     from ..bench.page import split_document, update_document
     from ..bench.run import Settings, plan_benchmark, run_benchmark
-    from ..runs.folder import machine
+    from ..runs.run_folder import describe_machine
     from .show_bench import print_bench
 
     settings = Settings(repeats, batch) if threads is None else Settings(repeats, batch, threads)
@@ -92,7 +92,7 @@ def bench(
                     print(what, file=sys.stderr, flush=True)
                 last = what
 
-            found = run_benchmark(plan, out, settings, machine(), report)
+            found = run_benchmark(plan, out, settings, describe_machine(), report)
     else:
         found = load_results(out)
     if docs is not None:

@@ -51,22 +51,22 @@ def compare(
     """
     from ..experiments import check_workers
     from ..runs import config as configs
-    from ..runs import folder as folders
-    from ..runs.choice import several
-    from ..runs.compare import Comparison, every
+    from ..runs import run_folder as folders
+    from ..runs.comparison import ComparisonFolder, list_methods
+    from ..runs.config import split_choices
+    from ..runs.evaluation import build_evaluation_settings
     from ..runs.grid import seeds_of
-    from ..runs.judging import asked
     from ..training.interrupts import Interrupted
     from .show import comparison_progress, print_comparison
 
     workers = workers or str(min(os.cpu_count() or 1, 4))
     check_workers(workers)
     said = parse_settings(options)
-    if methods is not None and not several(methods):
+    if methods is not None and not split_choices(methods):
         raise configs.ConfigError(f"methods must be all, or names between commas, got {methods!r}")
     judging = {
         "corruptions": corruptions,
-        "ood": tuple(several(ood)) if ood else None,
+        "ood": tuple(split_choices(ood)) if ood else None,
         "attack": attack,
         "temperature": temperature,
         "shift_rows": shift_rows,
@@ -75,16 +75,16 @@ def compare(
     if resume is not None:
         if said or any(value is not None for value in (config, out, methods, seeds, budget, *judging.values())):
             raise FileError("--resume goes on with the comparison as it was configured: leave the other settings out")
-        made = Comparison.opened(resume)
+        made = ComparisonFolder.open(resume)
     else:
-        wanted = (configs.read(config) if config else {}) | said
-        made = Comparison.planned(
-            out or folders.fresh(runs, f"compare-{name_data(wanted)}"),
+        wanted = (configs.read_settings(config) if config else {}) | said
+        made = ComparisonFolder.plan(
+            out or folders.name_new_folder(runs, f"compare-{name_data(wanted)}"),
             wanted,
-            [name for each in several(methods or "all") for name in (every() if each == "all" else [each])],
+            [name for each in split_choices(methods or "all") for name in (list_methods() if each == "all" else [each])],
             seeds_of(seeds or "3", wanted.get("seed", 0)),
             budget=budget or "epochs",
-            judging=asked(**judging),
+            judging=build_evaluation_settings(**judging),
             command=shlex.join(["pluribus", *sys.argv[1:]]),
         )
     try:
@@ -97,10 +97,10 @@ def compare(
 
 def name_data(wanted: dict[str, Any]) -> str:
     """The data, for the folder's name."""
-    from ..runs.choice import parse
+    from ..runs.config import parse_choice
 
     data = wanted.get("data", "digits")
-    return Path(parse(data)["name"] if isinstance(data, str) else str(data.get("name", "data"))).stem
+    return Path(parse_choice(data)["name"] if isinstance(data, str) else str(data.get("name", "data"))).stem
 
 
 def _signature() -> inspect.Signature:

@@ -66,19 +66,18 @@ def evaluate(
 
     from ..core.files import format_json
     from ..core.suggestions import describe_unknown
-    from ..runs.choice import several
-    from ..runs.config import ConfigError
-    from ..runs.evaluate import evaluate as judge
-    from ..runs.judging import asked
+    from ..runs.config import ConfigError, split_choices
+    from ..runs.evaluation import build_evaluation_settings
+    from ..runs.evaluation import evaluate_run as judge
     from .show import print_evaluation
 
     if split not in ("train", "validation", "test"):
         raise ConfigError(describe_unknown("split", split, ("train", "validation", "test")))
     if base is not None and corruptions in (None, "none"):
         raise ConfigError("--base is whose corruption errors the mCE is relative to: it needs --corruptions")
-    judging = asked(
+    judging = build_evaluation_settings(
         corruptions=corruptions,
-        ood=tuple(several(ood)) if ood else None,
+        ood=tuple(split_choices(ood)) if ood else None,
         attack=attack,
         temperature=temperature,
         shift_rows=shift_rows,
@@ -111,12 +110,12 @@ def predict(
 ) -> None:
     """Label new images or table rows, with confidence and uncertainty; of a regression, value and spread.
 
-    Uncertainty is the entropy of the answer in nats, disagreement the part of it that the members differ about.
+    Uncertainty is the entropy of the prediction in nats, mutual information the part of it on which members disagree.
     """
     from rich.console import Console
     from rich.table import Table
 
-    from ..runs.predict import predict as answer
+    from ..runs.prediction import predict_files as answer
 
     table = None
     for row in answer(run, files, samples):

@@ -47,8 +47,8 @@ def methods(name: Name = None) -> None:
 
     from ..core.spec import Spec
     from ..core.suggestions import describe_unknown
+    from ..runs.budgets import measure_relative_costs
     from ..runs.config import ConfigError
-    from ..runs.costs import costs
 
     if name is not None and name not in Spec.registry:
         raise ConfigError(describe_unknown("method", name, Spec.registry))
@@ -56,7 +56,7 @@ def methods(name: Name = None) -> None:
     if name is None:
         table = Table("name", "what", "parameters", "FLOPs", caption="LeNet-5 with each method at its defaults, × the base")
         for key, kind in Spec.registry.items():
-            parameters, flops = costs(kind())
+            parameters, flops = measure_relative_costs(kind())
             table.add_row(key, read_summary(kind), f"{parameters:.2f}", f"{flops:.2f}")
         console.print(table)
         console.print("The options of one: pluribus methods NAME", style="dim")
@@ -70,7 +70,7 @@ def methods(name: Name = None) -> None:
     for field in dataclasses.fields(kind):
         table.add_row(field.name, str(field.default))
     console.print(table)
-    parameters, flops = costs(kind())
+    parameters, flops = measure_relative_costs(kind())
     console.print(f"on LeNet-5: {parameters:.2f} × the parameters and {flops:.2f} × the FLOPs of the base network")
     module = inspect.getmodule(kind)
     paper = (inspect.getdoc(module) or "").strip().split("\n\n")[-1] if module else ""

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from ..runs.folder import FEW_STEPS
+from ..runs.run_folder import FEW_STEPS
 
 SCORE_NAMES = {
     "nll": "NLL",

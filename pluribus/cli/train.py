@@ -44,10 +44,10 @@ def train(
     """
     from ..experiments import check_workers
     from ..runs import config as configs
-    from ..runs import folder as folders
-    from ..runs.choice import several
-    from ..runs.train import is_leader
-    from ..runs.train import train as start
+    from ..runs import run_folder as folders
+    from ..runs.config import split_choices
+    from ..runs.training import is_leader
+    from ..runs.training import train_run as start
     from ..training.interrupts import Interrupted
     from .show import print_run
 
@@ -60,21 +60,21 @@ def train(
         if (resume / "grid.yaml").is_file():
             resume_grid(resume, workers)
             return
-        run = folders.opened(resume)
-        made = configs.configured(configs.read(run.config) | said, str(run.config))
+        run = folders.open_run(resume)
+        made = configs.build_config(configs.read_settings(run.config) | said, str(run.config))
         path = run.path
     else:
-        wanted = (configs.read(config) if config else {}) | said
+        wanted = (configs.read_settings(config) if config else {}) | said
         method = wanted.get("method")
-        methods: list[Any] = several(method) or [method] if isinstance(method, str) else [method]
+        methods: list[Any] = split_choices(method) or [method] if isinstance(method, str) else [method]
         if members is not None:
             methods = [set_size(method, members) for method in methods]
         if len(methods) > 1 or seeds is not None:
-            run_new_grid(wanted, methods, seeds, workers, out or folders.fresh(runs, "grid"))
+            run_new_grid(wanted, methods, seeds, workers, out or folders.name_new_folder(runs, "grid"))
             return
         if methods[0] is not None:
             wanted["method"] = methods[0]
-        made = configs.configured(wanted, str(config) if config and not said else "")
+        made = configs.build_config(wanted, str(config) if config and not said else "")
         path = choose_folder(out, runs, made)
     try:
         done = start(made, path, resume=resume is not None, progress=not quiet)
@@ -88,21 +88,21 @@ def train(
 
 def choose_folder(out: Path | None, runs: Path, config: Any) -> Path:
     """The run's folder: of several processes, one that they all come to."""
-    from ..runs import folder as folders
-    from ..runs.choice import parse
+    from ..runs import run_folder as folders
+    from ..runs.config import parse_choice
 
     if out is not None:
         return out
     told = os.environ.get("PLURIBUS_RUN")
     if told and "LOCAL_RANK" in os.environ:
         return Path(told)
-    name = parse(config.method["name"])["name"]
+    name = parse_choice(config.method["name"])["name"]
     title = "-".join([Path(config.data["name"]).stem, *([config.model["name"]] if config.model else []), name])
     if "TORCHELASTIC_RUN_ID" in os.environ:
         job = os.environ["TORCHELASTIC_RUN_ID"]
         path = runs / f"{title}-{job if job != 'none' else os.environ.get('MASTER_PORT', 'torchrun')}"
     else:
-        path = folders.fresh(runs, title)
+        path = folders.name_new_folder(runs, title)
     os.environ["PLURIBUS_RUN"] = str(path)
     return path
 
@@ -110,10 +110,10 @@ def choose_folder(out: Path | None, runs: Path, config: Any) -> Path:
 def set_size(method: Any, members: str) -> dict[str, Any]:
     """The method with so many members, copies or samples, whichever it counts."""
     from ..core.spec import Spec
-    from ..runs.config import ConfigError, chosen, spec
+    from ..runs.config import ConfigError, build_spec, parse_method
 
-    choice = chosen(method)
-    spec(choice)  # an unknown name is said by its own sentence
+    choice = parse_method(method)
+    build_spec(choice)  # an unknown name is said by its own sentence
     kind = Spec.registry[choice["name"].replace("_", "-")]
     for option in ("members", "copies", "samples"):
         if option in kind.__dataclass_fields__:

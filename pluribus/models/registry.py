@@ -77,10 +77,10 @@ def choose_default_model(shape: tuple[int, ...]) -> str:
     return "lenet5" if shape[0] == 1 else "resnet20"
 
 
-def build(name: str, shape: tuple[int, ...], outputs: int, **options: Any) -> nn.Module:
-    """Build a network by name, or by a factory of your own that is written package.module:factory.
+def build(model: str | Callable[..., nn.Module], shape: tuple[int, ...], outputs: int, **options: Any) -> nn.Module:
+    """Build a network by name, or by a factory of your own: the function itself, or its name package.module:factory.
 
-    Args: the name; the `shape` of one input, `(C, H, W)` or `(F,)`; the number of `outputs`; options of the network.
+    Args: the name or the factory, which gets those of the arguments `DERIVED` that it has; the `shape` of one input, `(C, H, W)` or `(F,)`; the number of `outputs`; options of the network.
     Returns: the network, `[B, *shape]` → `[B, outputs]`.
     Raises: ModelError if there is no such network or option, or if it does not fit the data.
 
@@ -92,9 +92,13 @@ def build(name: str, shape: tuple[int, ...], outputs: int, **options: Any) -> nn
       (3): Linear(in_features=8, out_features=3, bias=True)
     )
     """
-    if ":" in name:
-        factory, entry = import_factory(name), None
+    entry = None
+    if not isinstance(model, str):
+        name, factory = getattr(model, "__name__", type(model).__name__), model
+    elif ":" in model:
+        name, factory = model, import_factory(model)
     else:
+        name = model
         entry = MODELS.get(name) or MODELS.get(name.replace("_", "-"))
         if entry is None:
             message = describe_unknown("model", name, MODELS)

@@ -20,7 +20,6 @@ from ..core.files import format_json, write_file
 from ..data import find_data_folder
 from ..data.catalog import SETS
 from ..experiments import Job, check_workers, describe_unfinished, run_jobs
-from ..runs.folder import machine
 from . import results
 from .recipe import Json, Recipe, Workspace
 
@@ -136,7 +135,7 @@ def measure_cell(recipe: str, options: Json, folder: str, shared: str, data: str
         workspace.report("started")
         with torch.random.fork_rng(devices=[]):
             found = load_recipes()[recipe].measure(dict(options), workspace)
-        cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": machine(), "found": found}
+        cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": describe_machine(), "found": found}
         write_file(workspace.folder / "found.json", format_json(cell) + "\n")
     finally:
         (workspace.folder / "state.txt").unlink(missing_ok=True)

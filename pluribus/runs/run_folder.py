@@ -1,13 +1,13 @@
-"""A run's folder: what everything else reads.
+"""The folder of a run, which all other commands read.
 
-config.yaml          what was asked for: `pluribus train --config` runs it again
+config.yaml          the configuration; `pluribus train --config` runs it again
 about.json           versions and machine
-data.json            how rows become inputs, and what the classes are called
-metrics.csv          a row an epoch
-checkpoints/         to go on from
-weights.safetensors  the trained ensemble (and weights.json, for people)
+data.json            how rows become inputs, and the names of the classes
+metrics.csv          one row for each epoch
+checkpoints/         to resume from
+weights.safetensors  the trained ensemble (and weights.json, which is readable)
 result.json          the test scores; its presence says that the run is finished
-evaluation.json      what `pluribus evaluate` found
+evaluation.json      the results of `pluribus evaluate`
 judgement.json       the same, for a comparison, with rows.safetensors: a few numbers of every test row
 """
 
@@ -31,12 +31,14 @@ from ..core.errors import FileError
 from ..core.files import format_json, write_file
 
 FEW_STEPS = 300
-"""Fewer may well be too few, and it is said."""
+"""A run of fewer steps is reported as possibly too short."""
 PACKAGES = ("pluribus", "torch", "lightning", "numpy", "safetensors", "pydantic")
 
 
 @dataclass(frozen=True)
 class Run:
+    """The folder of a run; it need not exist yet."""
+
     path: Path
 
     @property
@@ -52,32 +54,33 @@ class Run:
         return self.path / "weights.safetensors"
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         return (self.path / "result.json").is_file()
 
     @property
-    def judged(self) -> bool:
-        """For a comparison."""
+    def is_judged(self) -> bool:
+        """Whether it was evaluated for a comparison."""
         return (self.path / "judgement.json").is_file()
 
-    def make(self) -> None:
+    def create(self) -> None:
+        """Create the folder. Raises FileError if that fails."""
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make the folder {self.path}: {error.strerror}; name another with --out") from error
 
     @contextlib.contextmanager
-    def locked(self, wait: bool) -> Iterator[None]:
-        """One process at a time works in a run. The lock goes with the process, however it ends."""
-        lock = FileLock(self.path / ".lock", timeout=-1 if wait else 0)
+    def lock(self, wait: bool) -> Iterator[None]:
+        """A lock on the folder: one process at a time works in a run. It is released when the process ends in any way."""
+        held = FileLock(self.path / ".lock", timeout=-1 if wait else 0)
         try:
-            lock.acquire()
+            held.acquire()
         except Timeout:
             raise FileError(f"another process is working in {self.path}: let it finish, or stop it") from None
         try:
             yield
         finally:
-            lock.release()
+            held.release()
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
         write_file(self.path / name, format_json(content) + "\n")
@@ -105,8 +108,8 @@ class Run:
         write_file(self.path / "metrics.csv", text.getvalue())
 
 
-def opened(path: str | os.PathLike[str]) -> Run:
-    """The run in a folder, if it is one."""
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Open the run in a folder. Raises FileError if the folder holds none."""
     run = Run(Path(path))
     if not run.path.exists():
         raise FileError(f"there is no run {run.path}")
@@ -117,8 +120,8 @@ def opened(path: str | os.PathLike[str]) -> Run:
     return run
 
 
-def fresh(parent: Path, title: str) -> Path:
-    """A name that is not taken: the title and the time."""
+def name_new_folder(parent: Path, title: str) -> Path:
+    """A folder name that is not taken: the title and the time."""
     safe = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in title)
     stem = f"{safe}-{time.strftime('%Y%m%d-%H%M%S')}"
     path, number = parent / stem, 1
@@ -128,8 +131,8 @@ def fresh(parent: Path, title: str) -> Path:
     return path
 
 
-def machine() -> dict[str, Any]:
-    """Versions and hardware, for whoever reads the numbers later; nothing that tells whose machine it was."""
+def describe_machine() -> dict[str, Any]:
+    """Versions and hardware, without anything that identifies the machine or its owner."""
     versions = {}
     for name in PACKAGES:
         try:

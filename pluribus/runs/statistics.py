@@ -1,12 +1,12 @@
-"""From judged runs to the results of a comparison: every number with its spread over seeds, and what differences are worth.
+"""Statistics of a comparison: means and spreads over seeds, and intervals of paired differences.
 
-Runs with the same seed are judged by the same rows, so methods are compared in pairs: whatever is drawn is drawn for all of
-them, and
+Runs with the same seed are evaluated on the same rows, so methods are compared in pairs: each draw of the bootstrap takes the
+same rows for all methods, and
 
-    gain = NLL(single) − NLL(method),     share = gain / gain of the deep ensemble
+    gain = NLL(baseline) − NLL(method),     share = gain / gain of the reference
 
-are computed in every draw. With one seed an interval is over rows alone. An interval is for one comparison: among many methods,
-one is more likely to be beyond the noise by chance.
+are computed in every draw. The baseline is the single network, the reference the deep ensemble. With one seed an interval is
+over rows alone. An interval is for one comparison: among many methods, one is more likely to exceed the noise by chance.
 """
 
 import math
@@ -19,18 +19,17 @@ from torch import Tensor
 from ..core.saving import read_tensors
 from ..data.corruptions import STANDARD
 from ..metrics.intervals import Interval, central_interval
-from .folder import Run
-from .shift import mce
+from .robustness import mce
+from .run_folder import Run
 
 DRAWS, AT_ONCE = 2000, 100
-BASE, BEST = "single", "deep-ensemble"
 Json = dict[str, Any]
 
 
-def number(values: list[float], interval: tuple[float, float] | None = None) -> Json:
-    """The mean over seeds, its spread, and each one's own.
+def summarize_seeds(values: list[float], interval: tuple[float, float] | None = None) -> Json:
+    """The mean over seeds, the standard deviation, and the value of each seed.
 
-    >>> number([1.0, 3.0])
+    >>> summarize_seeds([1.0, 3.0])
     {'mean': 2.0, 'std': 1.4142135623730951, 'seeds': [1.0, 3.0]}
     """
     mean = sum(values) / len(values)
@@ -39,35 +38,36 @@ def number(values: list[float], interval: tuple[float, float] | None = None) -> 
     return found | ({"low": interval[0], "high": interval[1]} if interval else {})
 
 
-def numbers(each: list[dict[str, float]]) -> Json:
-    return {name: number([one[name] for one in each]) for name in each[0]}
+def summarize_scores(each: list[dict[str, float]]) -> Json:
+    """`summarize_seeds` of every score."""
+    return {name: summarize_seeds([one[name] for one in each]) for name in each[0]}
 
 
-def combined(judged: dict[int, Json], base: dict[int, Json]) -> Json:
-    """One method from the judgements of its seeds; `base` has those of the single network."""
+def combine_seeds(judged: dict[int, Json], base: dict[int, Json]) -> Json:
+    """Combine the judgements of one method over its seeds; `base` has the judgements of the baseline."""
     each = list(judged.values())
     tempered = [one["tempered"] for one in each]
     found = {
         "members": each[0]["members"],
-        "scores": numbers([one["scores"] for one in each]),
-        "member_scores": numbers([one["member_scores"] for one in each]),
-        "diversity": numbers([one["diversity"] for one in each]),
-        "tempered": numbers(tempered) if all(tempered) else None,
-        "reliability": pooled([one["reliability"] for one in each]) if "reliability" in each[0] else None,
-        "risk_coverage": averaged([one["risk_coverage"] for one in each]) if "risk_coverage" in each[0] else None,
-        "shift": shifted(judged, base) if each[0].get("shift") else None,
+        "scores": summarize_scores([one["scores"] for one in each]),
+        "member_scores": summarize_scores([one["member_scores"] for one in each]),
+        "diversity": summarize_scores([one["diversity"] for one in each]),
+        "tempered": summarize_scores(tempered) if all(tempered) else None,
+        "reliability": pool_reliability([one["reliability"] for one in each]) if "reliability" in each[0] else None,
+        "risk_coverage": average_curves([one["risk_coverage"] for one in each]) if "risk_coverage" in each[0] else None,
+        "shift": combine_shift(judged, base) if each[0].get("shift") else None,
         "ood": {},
-        "attack": attacks([one["attack"] for one in each]) if each[0].get("attack") else None,
+        "attack": combine_attacks([one["attack"] for one in each]) if each[0].get("attack") else None,
         "unsure": each[0].get("unsure", []),
     }
     for other in each[0].get("ood", {}):
         sets = [one["ood"][other] for one in each]
-        found["ood"][other] = {kind: numbers([one[kind] for one in sets]) for kind in ("auroc", "fpr95")}
+        found["ood"][other] = {kind: summarize_scores([one[kind] for one in sets]) for kind in ("auroc", "fpr95")}
     return found
 
 
-def pooled(each: list[Json]) -> Json:
-    """Reliability over the rows of all seeds together."""
+def pool_reliability(each: list[Json]) -> Json:
+    """Pool the reliability bins over the rows of all seeds."""
     count = [sum(counts) for counts in zip(*(one["count"] for one in each), strict=True)]
     result: Json = {"count": count}
     for name in ("confidence", "accuracy"):
@@ -76,30 +76,34 @@ def pooled(each: list[Json]) -> Json:
     return result
 
 
-def averaged(each: list[Json]) -> Json:
+def average_curves(each: list[Json]) -> Json:
+    """The mean of curves over seeds, point by point."""
     return {name: [sum(values) / len(values) for values in zip(*(one[name] for one in each), strict=True)] for name in each[0]}
 
 
-def shifted(judged: dict[int, Json], base: dict[int, Json]) -> Json:
+def combine_shift(judged: dict[int, Json], base: dict[int, Json]) -> Json:
+    """The scores under corruption over seeds; the mCE is relative to the baseline with the same seed."""
     each = [one["shift"] for one in judged.values()]
-    found: Json = {name: number([one[name] for one in each]) for name in ("cacc", "cnll", "cece")}
+    found: Json = {name: summarize_seeds([one[name] for one in each]) for name in ("cacc", "cnll", "cece")}
     paired = [mce(one["shift"], base[seed]["shift"]) for seed, one in judged.items() if seed in base]
     if paired:
-        found["mce"] = number(paired)
+        found["mce"] = summarize_seeds(paired)
     kinds = each[0]["kinds"]
     found["severities"] = {
         name: [mean([one["clean"][name] for one in each])]
         + [mean([one["kinds"][kind][name][level] for one in each for kind in STANDARD]) for level in range(5)]
         for name in ("accuracy", "nll", "ece")
     }
-    found["kinds"] = {kind: number([mean(one["kinds"][kind]["accuracy"]) for one in each]) for kind in kinds}
+    found["kinds"] = {kind: summarize_seeds([mean(one["kinds"][kind]["accuracy"]) for one in each]) for kind in kinds}
     return found
 
 
-def attacks(each: list[Json]) -> Json:
+def combine_attacks(each: list[Json]) -> Json:
+    """The attack curves averaged over seeds."""
+
     def curves(some: list[Json]) -> Json:
-        lines = averaged([{name: one[name] for name in ("success", "entropy")} for one in some])
-        return lines | {"final": number([one["final"] for one in some])}
+        lines = average_curves([{name: one[name] for name in ("success", "entropy")} for one in some])
+        return lines | {"final": summarize_seeds([one["final"] for one in some])}
 
     single = [one["one_sample"] for one in each]
     return {"title": each[0]["title"]} | curves(each) | {"one_sample": curves(single) if all(single) else None}
@@ -112,20 +116,20 @@ def mean(values: list[float]) -> float:
 # --- differences ------------------------------------------------------------------------------------------------------
 
 
-class Draws:
-    """The mean of a column of every method's rows, in each of many draws: `[draws]`.
+class PairedBootstrap:
+    """A paired bootstrap of the mean of a row score: for every method its value in each of many draws, `[draws]`.
 
     With θ̂ the mean over S seeds and N rows, θ̂_s that of one seed, and for every draw
 
         z ~ N(0, 1)^S,   c ~ χ²(S − 1):
         θ = (mean over rows drawn with replacement) + √((S − 1) / c) · Σ_s z_s (θ̂_s − θ̂) / √(S (S − 1))
 
-    The last term is Student's t of the mean over seeds. Rows, z and c are the same for all methods, so the difference of two
-    methods is drawn as it should be: by rows, plus the t of its own differences between seeds. One seed has no such term.
+    The last term is Student's t of the mean over seeds. Rows, z and c are the same for all methods, so the draws of a
+    difference of two methods vary with the rows and with the differences between seeds. With one seed there is no such term.
     """
 
     def __init__(self, rows: dict[str, dict[int, Tensor]], draws: int = DRAWS, shared: bool = True) -> None:
-        """`rows[method][seed]` is `[N]`, of the same seeds for all. `shared`: all seeds are judged by the same rows."""
+        """`rows[method][seed]` is `[N]`, with the same seeds for all. `shared`: all seeds are evaluated on the same rows."""
         seeds = list(next(iter(rows.values())))
         self.seeds = len(seeds)
         stacks = [torch.stack([each[seed] for each in rows.values()]).double() for seed in seeds]  # [methods, N] each
@@ -137,7 +141,7 @@ class Draws:
             some, weights, means = min(AT_ONCE, draws - start), torch.zeros(0), []
             for place, stack in enumerate(stacks):
                 if place == 0 or not shared:
-                    weights = picked(some, stack.shape[1], generator)
+                    weights = draw_row_counts(some, stack.shape[1], generator)
                 means.append(weights @ stack.T / stack.shape[1])
             parts.append(torch.stack(means).mean(0))
         drawn = torch.cat(parts)  # [draws, methods]
@@ -150,19 +154,20 @@ class Draws:
         self.drawn = {name: drawn[:, place] for place, name in enumerate(rows)}
 
     def interval(self, name: str) -> Interval:
+        """The mean of a method and its 95 % interval."""
         return Interval(self.values[name], *central_interval(self.drawn[name]))
 
-    def less(self, name: str, other: str) -> Interval:
-        """By how much lower it is than that of the other."""
+    def gain(self, name: str, other: str) -> Interval:
+        """By how much the mean of `name` is lower than that of `other`."""
         return Interval(self.values[other] - self.values[name], *central_interval(self.drawn[other] - self.drawn[name]))
 
     def share(self, name: str, base: str, best: str) -> Interval | None:
-        """Of the best one's gain over the base; None where that gain is not beyond the noise, or the interval has no end."""
-        whole = self.less(best, base)
+        """The share of the best method's gain over the base; None if that gain is within the noise or the interval infinite."""
+        whole = self.gain(best, base)
         if whole.low <= 0:
             return None
         gain, gains = self.drawn[base] - self.drawn[name], self.drawn[base] - self.drawn[best]
-        # Where a draw has no gain to share, whatever is gained is more than any share of it.
+        # A draw without a gain to share counts as an infinite share, with the sign of the method's own gain.
         drawn = torch.where(gains > 0, gain / gains, gain.sign() * torch.inf)
         low, high = central_interval(drawn)
         if not math.isfinite(low + high):
@@ -170,11 +175,12 @@ class Draws:
         return Interval((self.values[base] - self.values[name]) / whole.value, low, high)
 
 
-def picked(draws: int, rows: int, generator: torch.Generator) -> Tensor:
-    """How often each row is drawn: `[draws, rows]`."""
+def draw_row_counts(draws: int, rows: int, generator: torch.Generator) -> Tensor:
+    """How often each row is drawn in each draw, `[draws, rows]`."""
     picks = torch.randint(rows, (draws, rows), generator=generator)
     return torch.stack([torch.bincount(pick, minlength=rows) for pick in picks]).double()
 
 
-def rows_of(path: Path) -> dict[str, Tensor]:
+def read_row_scores(path: Path) -> dict[str, Tensor]:
+    """Read the scores of every test row, `[N]` each, of a judged run."""
     return read_tensors(Run(path).path / "rows.safetensors")[1]

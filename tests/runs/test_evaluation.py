@@ -10,11 +10,16 @@ import pluribus
 from pluribus.core.modes import evaluation_mode
 from pluribus.data import Part, load
 from pluribus.metrics import calibration
-from pluribus.runs.answers import Case
-from pluribus.runs.attacked import attacked, meant
 from pluribus.runs.config import ConfigError
-from pluribus.runs.judging import asked, judgement
-from pluribus.runs.shift import shift, stranger_rows, strangers
+from pluribus.runs.evaluation import build_evaluation_settings, evaluate_case
+from pluribus.runs.prediction import EvaluationCase
+from pluribus.runs.robustness import (
+    detect_out_of_distribution,
+    load_out_of_distribution,
+    measure_attack,
+    measure_shift,
+    parse_attack,
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +36,7 @@ def case(digits, spec=None, rows=60):
     for _ in range(30):
         loss = ensemble.loss(x, y, examples=len(y))
         optimizer.zero_grad(), loss.backward(), optimizer.step()
-    return Case(ensemble.eval(), digits, digits.test.rows(torch.arange(rows)))
+    return EvaluationCase(ensemble.eval(), digits, digits.test.rows(torch.arange(rows)))
 
 
 def aside(digits):
@@ -40,7 +45,7 @@ def aside(digits):
 
 def test_the_temperature_is_that_of_the_validation_rows_and_reported_apart(digits):
     one = case(digits)
-    told, _ = judgement(one, aside(digits), asked())
+    told, _ = evaluate_case(one, aside(digits), build_evaluation_settings())
     p = one.ensemble.predict(digits.preparation(aside(digits).x))
     assert told["tempered"]["temperature"] == pytest.approx(calibration.fit_temperature(p, aside(digits).y), rel=1e-3)
     own = one.ensemble.predict(digits.preparation(one.part.x))
@@ -50,46 +55,46 @@ def test_the_temperature_is_that_of_the_validation_rows_and_reported_apart(digit
 
 
 def test_without_validation_rows_or_when_told_not_to_there_is_no_temperature(digits):
-    assert judgement(case(digits), None, asked())[0]["tempered"] is None
-    assert judgement(case(digits), aside(digits), asked(temperature=False))[0]["tempered"] is None
+    assert evaluate_case(case(digits), None, build_evaluation_settings())[0]["tempered"] is None
+    assert evaluate_case(case(digits), aside(digits), build_evaluation_settings(temperature=False))[0]["tempered"] is None
 
 
 def test_shift_means_are_over_the_fifteen_standard_kinds_and_five_severities(digits):
     one = case(digits)
-    found = shift(one, rows=30, extra=True)
+    found = measure_shift(one, rows=30, extra=True)
     assert len(found["kinds"]) == 19
     standard = [found["kinds"][kind] for kind in list(found["kinds"])[:15]]
     assert found["cacc"] == pytest.approx(sum(sum(kind["accuracy"]) for kind in standard) / 75)
     assert found["cnll"] == pytest.approx(sum(sum(kind["nll"]) for kind in standard) / 75)
-    assert found["clean"] == one.on(one.sample(30)).scores()
+    assert found["clean"] == one.tally_scores(one.sample_rows(30)).scores()
     assert found["cacc"] < found["clean"]["accuracy"]
 
 
 def test_rows_to_corrupt_are_the_same_for_every_run_and_not_the_first(digits):
     one = case(digits)
-    assert torch.equal(one.sample(10).x, case(digits, pluribus.Single()).sample(10).x)
-    assert not torch.equal(one.sample(10).x, one.part.x[:10])
-    assert one.sample(1000) is one.part
+    assert torch.equal(one.sample_rows(10).x, case(digits, pluribus.Single()).sample_rows(10).x)
+    assert not torch.equal(one.sample_rows(10).x, one.part.x[:10])
+    assert one.sample_rows(1000) is one.part
 
 
 def test_strangers_are_told_apart_better_than_by_chance_and_oneself_by_chance(digits):
     one = case(digits)
-    _, kept = judgement(one, None, asked())
-    found = strangers(one, kept, "noise", None)
+    _, kept = evaluate_case(one, None, build_evaluation_settings())
+    found = detect_out_of_distribution(one, kept, "noise", None)
     assert found["auroc"]["entropy"] > 0.7
     assert set(found["auroc"]) == set(found["fpr95"]) == {"confidence", "entropy", "mutual-information"}
-    assert strangers(one, kept, "digits", None)["auroc"]["confidence"] == pytest.approx(0.5, abs=0.15)
+    assert detect_out_of_distribution(one, kept, "digits", None)["auroc"]["confidence"] == pytest.approx(0.5, abs=0.15)
 
 
 def test_one_member_has_no_mutual_information_to_judge_by(digits):
     one = case(digits, pluribus.Single())
-    _, kept = judgement(one, None, asked())
-    assert "mutual-information" not in strangers(one, kept, "noise", None)["auroc"]
+    _, kept = evaluate_case(one, None, build_evaluation_settings())
+    assert "mutual-information" not in detect_out_of_distribution(one, kept, "noise", None)["auroc"]
 
 
 def test_shuffled_images_keep_their_pixels_and_lose_their_places(digits):
     one = case(digits)
-    rows, _ = stranger_rows(one, "shuffled", None)
+    rows, _ = load_out_of_distribution(one, "shuffled", None)
     assert torch.equal(rows.flatten(1).sort().values, one.part.x.flatten(1).sort().values)
     assert not torch.equal(rows, one.part.x)
 
@@ -98,7 +103,7 @@ def test_strangers_of_another_size_are_resized_and_it_is_said(digits, tmp_path):
     import numpy as np
 
     np.savez(tmp_path / "other.npz", x=np.full((4, 3, 20, 20), 90, np.uint8), y=np.array([0, 1, 0, 1]))
-    rows, how = stranger_rows(case(digits), str(tmp_path / "other.npz"), None)
+    rows, how = load_out_of_distribution(case(digits), str(tmp_path / "other.npz"), None)
     assert rows.shape[1:] == (1, 8, 8)
     assert torch.equal(rows, torch.full_like(rows, 90))
     assert how == "resized from 3×20×20"
@@ -112,15 +117,15 @@ def test_another_table_is_encoded_as_ones_own_before_it_is_told_apart(tmp_path):
         (tmp_path / f"{name}.csv").write_text("a,b,label\n" + "\n".join(lines) + "\n")
     data = load(str(tmp_path / "own.csv"))
     net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 2))
-    one = Case(pluribus.ensemble(net, pluribus.Single(), example=torch.zeros(2, 2)).eval(), data, data.test)
-    others, how = stranger_rows(one, str(tmp_path / "far.csv"), None)
+    one = EvaluationCase(pluribus.ensemble(net, pluribus.Single(), example=torch.zeros(2, 2)).eval(), data, data.test)
+    others, how = load_out_of_distribution(one, str(tmp_path / "far.csv"), None)
     assert others.mean() > 100
     assert how == "encoded alike"
 
 
 def test_an_attack_in_pixels_stays_within_epsilon_and_succeeds_more_with_a_larger_one(digits):
     one = case(digits)
-    small, large = (attacked(one, {"name": "linf", "epsilon": e}, 40) for e in (0.02, 0.3))
+    small, large = (measure_attack(one, {"name": "linf", "epsilon": e}, 40) for e in (0.02, 0.3))
     assert large["final"] > small["final"]
     assert len(large["success"]) == 11
     assert large["one_sample"] is None  # its members are no draws
@@ -128,14 +133,14 @@ def test_an_attack_in_pixels_stays_within_epsilon_and_succeeds_more_with_a_large
 
 
 def test_a_method_that_draws_is_attacked_through_one_draw_too(digits):
-    found = attacked(case(digits, pluribus.MCDropout(rate=0.3, samples=5)), {"name": "fgsm"}, 20)
+    found = measure_attack(case(digits, pluribus.MCDropout(rate=0.3, samples=5)), {"name": "fgsm"}, 20)
     assert found["one_sample"]["entropy"] != found["entropy"]
     assert len(found["success"]) == 2
 
 
 def test_the_least_sure_rows_come_first_with_their_pictures(digits):
     one = case(digits)
-    told, kept = judgement(one, None, asked())
+    told, kept = evaluate_case(one, None, build_evaluation_settings())
     confidences = [each["confidence"] for each in told["unsure"]]
     assert confidences == sorted(confidences)
     assert confidences[0] == pytest.approx(kept["confidence"].min().item())
@@ -146,9 +151,9 @@ def test_the_least_sure_rows_come_first_with_their_pictures(digits):
 
 def test_judging_is_a_function_of_the_seed(digits):
     one = case(digits, pluribus.MCDropout(rate=0.3, samples=4))
-    first, again = (one.on().scores() for _ in range(2))
+    first, again = (one.tally_scores().scores() for _ in range(2))
     assert first == again
-    assert replace(one, seed=1).on().scores() != first
+    assert replace(one, seed=1).tally_scores().scores() != first
     with evaluation_mode(one.ensemble):
         assert one.members == 4
 
@@ -163,26 +168,28 @@ def test_judging_is_a_function_of_the_seed(digits):
 )
 def test_what_cannot_be_asked_for_is_said(options, message):
     with pytest.raises(ConfigError, match=message):
-        asked(**options)
+        build_evaluation_settings(**options)
 
 
 def test_what_the_data_cannot_give_is_said_before_anything_begins(digits):
     table = load("four-gaussians")
     for options in ({"corruptions": "standard"}, {"attack": "linf"}, {"ood": ("noise",)}, {"ood": ("mnist",)}):
         with pytest.raises(ConfigError, match="four-gaussians"):
-            asked(**options).check(table)
+            build_evaluation_settings(**options).check(table)
     with pytest.raises(ConfigError, match="regression"):
-        asked(ood=("digits",)).check(load("blundell"))
+        build_evaluation_settings(ood=("digits",)).check(load("blundell"))
     with pytest.raises(ConfigError, match="linf has no option 'eps'"):
-        meant({"name": "linf", "eps": 1}, digits)
+        parse_attack({"name": "linf", "eps": 1}, digits)
 
 
 def test_a_regression_is_judged_with_the_noise_of_its_validation_rows():
     data, net = load("blundell"), nn.Sequential(nn.Linear(1, 4), nn.ReLU(), nn.Linear(4, 1))
     ensemble = pluribus.ensemble(net, pluribus.DeepEnsemble(members=2), task="regression", example=torch.zeros(2, 1))
-    told, _ = judgement(Case(ensemble.eval(), data, Part(data.test.x[:50], data.test.y[:50])), data.train, asked())
+    told, _ = evaluate_case(
+        EvaluationCase(ensemble.eval(), data, Part(data.test.x[:50], data.test.y[:50])), data.train, build_evaluation_settings()
+    )
     assert told["noise"] > 0
-    unknown, _ = judgement(Case(ensemble.eval(), data, data.test), None, asked())
+    unknown, _ = evaluate_case(EvaluationCase(ensemble.eval(), data, data.test), None, build_evaluation_settings())
     assert unknown["noise"] is None
     assert set(unknown["scores"]) == {"rmse"}  # without noise, one sure member would have an NLL of billions
     assert {"rmse", "nll", "crps", "coverage_95"} <= set(told["scores"])

@@ -7,18 +7,18 @@ import pytest
 import torch
 
 from pluribus.core.errors import FileError
-from pluribus.runs import compare as comparing
-from pluribus.runs.compare import Comparison, every
+from pluribus.runs import comparison as comparing
+from pluribus.runs.comparison import ComparisonFolder, list_methods
 from pluribus.runs.config import ConfigError
+from pluribus.runs.evaluation import build_evaluation_settings
 from pluribus.runs.grid import Grid
-from pluribus.runs.judging import asked
 
 OPTIONS = {"data": "digits", "model": "mlp:hidden=[16]", "rows": 300, "epochs": 2, "batch_size": 64}
 
 
 def planned(path, methods=("single", "mimo", "deep-ensemble:members=2"), seeds=(0, 1), **options):
-    judging = options.pop("judging", asked(ood=("noise",)))
-    return Comparison.planned(path, OPTIONS, list(methods), list(seeds), judging=judging, command="as typed", **options)
+    judging = options.pop("judging", build_evaluation_settings(ood=("noise",)))
+    return ComparisonFolder.plan(path, OPTIONS, list(methods), list(seeds), judging=judging, command="as typed", **options)
 
 
 @pytest.fixture(scope="module")
@@ -87,8 +87,8 @@ def test_the_states_went_from_waiting_to_done(finished):
 def test_what_is_there_is_not_done_again(finished, monkeypatch):
     made, results, _ = finished
     before = {path: path.stat().st_mtime_ns for path in made.path.glob("*/weights.safetensors")}
-    monkeypatch.setattr(comparing, "measured", lambda *_: pytest.fail("measured again"))
-    again = Comparison.opened(made.path).run("1")
+    monkeypatch.setattr(comparing, "measure_cost", lambda *_: pytest.fail("measured again"))
+    again = ComparisonFolder.open(made.path).run("1")
     assert again == results
     assert {path: path.stat().st_mtime_ns for path in made.path.glob("*/weights.safetensors")} == before
 
@@ -100,16 +100,16 @@ def test_a_run_that_lost_its_judgement_is_judged_and_not_trained_again(finished)
     weights = (lost / "weights.safetensors").stat().st_mtime_ns
     (lost / "judgement.json").unlink()
     assert [state["state"] for state in made.grid.states()].count("judging") == 1
-    Comparison.opened(made.path).run("1")
+    ComparisonFolder.open(made.path).run("1")
     assert (lost / "judgement.json").read_text() == kept
     assert (lost / "weights.safetensors").stat().st_mtime_ns == weights
 
 
 def test_any_plain_deep_ensemble_is_the_standard(tmp_path):
     made = planned(tmp_path / "c", methods=("single", "deep-ensemble:of=mimo", "deep-ensemble:members=2"))
-    assert made.best == "deep-ensemble:members=2"  # one of other ensembles is not it
+    assert made.reference == "deep-ensemble:members=2"  # one of other ensembles is not it
     more = planned(tmp_path / "d", methods=("deep-ensemble:members=2", "deep-ensemble:members=3"))
-    assert more.best == "deep-ensemble:members=3"
+    assert more.reference == "deep-ensemble:members=3"
     assert not any("no deep-ensemble" in note for note in made.about["notes"])
 
 
@@ -119,7 +119,7 @@ def test_without_test_rows_one_half_of_the_validation_rows_judges(tmp_path):
     x = np.random.default_rng(0).normal(size=(60, 3)).astype("float32")
     np.savez(tmp_path / "rows.npz", x=x, y=(x[:, 0] > 0).astype(int))
     options = {"data": f"{tmp_path}/rows.npz:test=0", "model": "mlp:hidden=[4]", "epochs": 1, "validation": 0.5}
-    made = Comparison.planned(tmp_path / "c", options, ["single", "inner"], [0, 1])
+    made = ComparisonFolder.plan(tmp_path / "c", options, ["single", "inner"], [0, 1])
     results = made.run("1")
     judged = json.loads((made.path / results["methods"][0]["runs"][0] / "judgement.json").read_text())
     assert judged["rows"] == 15  # of 30 set aside, the other half fits the temperature
@@ -130,7 +130,7 @@ def test_without_test_rows_one_half_of_the_validation_rows_judges(tmp_path):
 
 def test_without_rows_to_tell_its_noise_a_regression_has_errors_alone(tmp_path):
     options = {"data": "blundell", "model": "mlp:hidden=[8]", "epochs": 1, "validation": 0}
-    results = Comparison.planned(tmp_path / "c", options, ["single", "deep-ensemble:members=2"], [0]).run("1")
+    results = ComparisonFolder.plan(tmp_path / "c", options, ["single", "deep-ensemble:members=2"], [0]).run("1")
     assert set(results["methods"][0]["scores"]) == {"rmse"}
     assert results["recommendation"] == []
 
@@ -139,7 +139,7 @@ def test_a_method_that_lacks_a_seed_is_left_out_of_the_pairs_and_named(finished,
     made, results, _ = finished
     judged = Grid.finished
     monkeypatch.setattr(Grid, "finished", lambda grid, cell: cell.name != "deep-ensemble-seed1" and judged(grid, cell))
-    again = made.results(json.loads((made.path / "costs.json").read_text()))
+    again = made.collect_results(json.loads((made.path / "costs.json").read_text()))
     single, dropout, deep = again["methods"]
     assert deep["gain"] is None
     assert any("deep-ensemble lacks a seed" in note for note in again["notes"])
@@ -150,7 +150,7 @@ def test_a_method_that_lacks_a_seed_is_left_out_of_the_pairs_and_named(finished,
 def test_damaged_costs_are_measured_anew(finished):
     made, results, _ = finished
     (made.path / "costs.json").write_text("[1, 2")
-    again = Comparison.opened(made.path).run("1")
+    again = ComparisonFolder.open(made.path).run("1")
     assert again["methods"][0]["cost"]["parameters"] == results["methods"][0]["cost"]["parameters"]
 
 
@@ -161,17 +161,17 @@ def test_training_flops_are_of_the_whole_training(tmp_path):
 
 
 def test_a_method_that_fails_is_said_and_the_others_are_compared(tmp_path, monkeypatch):
-    from pluribus.runs import evaluate
+    from pluribus.runs import evaluation
 
-    made = planned(tmp_path / "c", methods=("single", "inner"), seeds=(0,), judging=asked())
-    judge = evaluate.judge
+    made = planned(tmp_path / "c", methods=("single", "inner"), seeds=(0,), judging=build_evaluation_settings())
+    judge = evaluation.judge_run
 
     def failing(path, judging):
         if "inner" in path.name:
             raise ValueError("no luck")
         judge(path, judging)
 
-    monkeypatch.setattr(evaluate, "judge", failing)
+    monkeypatch.setattr(evaluation, "judge_run", failing)
     results = made.run("1")
     assert [method["name"] for method in results["methods"]] == ["single"]
     assert any("inner-seed0 failed: ValueError: no luck" in note for note in results["notes"])
@@ -204,29 +204,31 @@ def test_what_does_not_fit_the_budget_is_left_out_with_its_reason(tmp_path):
 def test_all_methods_begin_with_the_single_network_and_end_with_the_standard_to_meet():
     from pluribus import Spec
 
-    assert every()[0] == "single"
-    assert every()[-1] == "deep-ensemble"
-    assert set(every()) == set(Spec.registry)
+    assert list_methods()[0] == "single"
+    assert list_methods()[-1] == "deep-ensemble"
+    assert set(list_methods()) == set(Spec.registry)
 
 
 def test_nothing_is_begun_where_the_data_cannot_be_judged_so(tmp_path):
     options = OPTIONS | {"data": "four-gaussians"}
     with pytest.raises(ConfigError, match="images"):
-        Comparison.planned(tmp_path / "c", options, ["single"], [0], judging=asked(corruptions="standard"))
+        ComparisonFolder.plan(
+            tmp_path / "c", options, ["single"], [0], judging=build_evaluation_settings(corruptions="standard")
+        )
     assert not (tmp_path / "c").exists()
 
 
 def test_a_folder_that_is_no_comparison_is_said(tmp_path):
     with pytest.raises(FileError, match="no comparison"):
-        Comparison.opened(tmp_path)
+        ComparisonFolder.open(tmp_path)
     (tmp_path / "compare.yaml").write_text("budget: epochs\n")
     with pytest.raises(FileError, match="damaged"):
-        Comparison.opened(tmp_path)
+        ComparisonFolder.open(tmp_path)
 
 
 def test_a_regression_is_compared_too(tmp_path):
     options = {"data": "blundell", "model": "mlp:hidden=[8]", "epochs": 2}
-    results = Comparison.planned(tmp_path / "c", options, ["single", "deep-ensemble:members=2"], [0]).run("1")
+    results = ComparisonFolder.plan(tmp_path / "c", options, ["single", "deep-ensemble:members=2"], [0]).run("1")
     assert results["data"]["task"] == "regression"
     assert {"rmse", "nll", "crps"} <= set(results["methods"][0]["scores"])
     assert (tmp_path / "c" / "report.html").is_file()
