@@ -20,6 +20,7 @@ from ..core.files import format_json, write_file
 from ..data import find_data_folder
 from ..data.catalog import SETS
 from ..experiments import Job, check_workers, describe_unfinished, run_jobs
+from ..runs.run_folder import describe_machine
 from . import results
 from .recipe import Json, Recipe, Workspace
 
