@@ -1,4 +1,4 @@
-"""What each mechanism wins by itself: the measurements behind `core/pace.py`, `core/noise.py` and `core/memory.py`.
+"""What each mechanism wins by itself: the measurements behind `core/execution.py`, `core/noise.py` and `core/allocator.py`.
 
     python benchmarks/parts.py [--repeats 7] [--only masks,layout,memory,apart,stacked,compile] [--out benchmarks/results]
 
@@ -18,9 +18,9 @@ from torch import nn
 
 import pluribus
 from pluribus import BatchEnsemble, DeepEnsemble, Mixture
-from pluribus.bench.race import race, ratio
-from pluribus.bench.work import Step, answer
-from pluribus.core import allocator, noise, pace
+from pluribus.analysis.timing import summarize_ratios, time_interleaved
+from pluribus.bench.workloads import TrainingStep, prepare_forward
+from pluribus.core import allocator, execution, noise
 from pluribus.core.files import format_json, write_file
 from pluribus.models import lenet5, mlp, resnet, small_cnn, wide_resnet
 
@@ -47,15 +47,15 @@ def layout() -> Iterator[Rival]:
         x, y = torch.randn(128, channels, size, size), torch.randint(0, 10, (128,))
         last = x.contiguous(memory_format=torch.channels_last)
         net = make().eval()
-        yield f"channels last, {name}, forward", inferring(answer(net, x)), inferring(answer(net, last))
-        yield f"channels last, {name}, training step", Step(make(), x, y), Step(make(), last, y)
+        yield f"channels last, {name}, forward", inferring(prepare_forward(net, x)), inferring(prepare_forward(net, last))
+        yield f"channels last, {name}, training step", TrainingStep(make(), x, y), TrainingStep(make(), last, y)
 
 
 def kept() -> Iterator[Rival]:
     net = resnet(20).eval()
     for rows in (128, 640):
         x = torch.randn(rows, 3, 32, 32).contiguous(memory_format=torch.channels_last)
-        run = inferring(answer(net, x))
+        run = inferring(prepare_forward(net, x))
         yield (
             f"freed memory kept, ResNet-20, forward, {rows} rows",
             after(returning, run),
@@ -84,14 +84,18 @@ def apart() -> Iterator[Rival]:
             run()
             width = ensemble.extent.branched * rows
             title = f"one after the other, {name}, forward, {rows} rows (2^{width.bit_length() - 1} numbers)"
-            yield title, after(lambda: setattr(pace, "APART", 2**60), run), after(lambda: setattr(pace, "APART", 1), run)
+            yield (
+                title,
+                after(lambda: setattr(execution, "APART_SIZE", 2**60), run),
+                after(lambda: setattr(execution, "APART_SIZE", 1), run),
+            )
 
 
 def stacked() -> Iterator[Rival]:
     for hidden, rows in (((64, 64), 32), ((256, 256), 256)):
         x, y = torch.randn(rows, 64), torch.randint(0, 10, (rows,))
         loop, stack = (
-            Step(pluribus.ensemble(mlp(64, 10, hidden), DeepEnsemble(16, stacked=way), example=x), x, y)
+            TrainingStep(pluribus.ensemble(mlp(64, 10, hidden), DeepEnsemble(16, stacked=way), example=x), x, y)
             for way in (False, True)
         )
         yield f"deep ensemble stacked, M = 16, MLP {hidden[0]}-{hidden[1]}, {rows} rows, training step", loop, stack
@@ -122,7 +126,7 @@ def inferring(run: Callable[[], Any]) -> Callable[[], None]:
     return quietly
 
 
-USUAL = pace.APART
+USUAL = execution.APART_SIZE
 PARTS = {"masks": masks, "layout": layout, "memory": kept, "apart": apart, "stacked": stacked, "compile": compiled}
 
 
@@ -141,12 +145,12 @@ def main() -> None:
     for part in chosen:
         for title, theirs, ours in PARTS[part]():
             allocator.keep_freed_memory()
-            times = list(race({"theirs": theirs, "ours": ours}, options.repeats))
-            found = ratio([each["ours"] for each in times], [each["theirs"] for each in times])
+            times = list(time_interleaved({"theirs": theirs, "ours": ours}, options.repeats))
+            found = summarize_ratios([each["ours"] for each in times], [each["theirs"] for each in times])
             rows.append({"part": part, "title": title, "median": found.median, "low": found.low, "high": found.high})
             print(f"{title:<88} {found.median:6.2f}×  ({found.low:.2f} to {found.high:.2f})", flush=True)
             if part == "apart":
-                pace.APART = USUAL
+                execution.APART_SIZE = USUAL
     about = {"torch": torch.__version__, "machine": platform.machine(), "threads": 2, "repeats": options.repeats}
     options.out.mkdir(parents=True, exist_ok=True)
     write_file(options.out / "parts.json", format_json({"about": about, "rows": rows}))

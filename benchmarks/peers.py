@@ -32,11 +32,11 @@ from torch.nn import functional as F
 
 import pluribus
 from pluribus import MIMO, BatchEnsemble, DeepEnsemble, MCDropout
-from pluribus.bench.race import race, ratio
+from pluribus.analysis.timing import summarize_ratios, time_interleaved
 from pluribus.core.describe import count_call_flops
 from pluribus.core.files import format_json, write_file
 from pluribus.core.spec import Spec
-from pluribus.runs.folder import machine
+from pluribus.runs.run_folder import describe_machine
 
 Work = Callable[[], object]
 Batch = tuple[Tensor, Tensor]
@@ -207,18 +207,18 @@ def contest(match: Match, work: str, x: Tensor, y: Tensor, repeats: int) -> list
     for name, counts in sizes.items():
         parameters, flops = (share(sizes, name, key) for key in ("parameters", "flops"))
         print(f"  {name:<30}{counts['parameters']:>10,} parameters ({parameters}), FLOPs {flops}")
-    laps = list(race(works, repeats))
+    laps = list(time_interleaved(works, repeats))
     seconds = {name: [lap[name] for lap in laps] for name in works}
     print(f"  base: {1000 * statistics.median(seconds['base']):.1f} ms")
     rows = []
     for name in peers:
         row = {"method": match.method, "work": work, "theirs": name, "base_seconds": statistics.median(seconds["base"])}
         row["sizes"] = {"base": sizes["base"], "theirs": sizes[name]}
-        row["theirs_over_base"] = asdict(ratio(seconds[name], seconds["base"]))
+        row["theirs_over_base"] = asdict(summarize_ratios(seconds[name], seconds["base"]))
         if match.ours is not None:
             row["sizes"]["ours"] = sizes["ours"]
-            row["ours_over_base"] = asdict(ratio(seconds["ours"], seconds["base"]))
-            row["theirs_over_ours"] = asdict(ratio(seconds[name], seconds["ours"]))
+            row["ours_over_base"] = asdict(summarize_ratios(seconds["ours"], seconds["base"]))
+            row["theirs_over_ours"] = asdict(summarize_ratios(seconds[name], seconds["ours"]))
             row["target"] = work in match.targets
         rows.append(row)
         print(f"  {name:<30}{told(row['theirs_over_base'])}, ours {told(row.get('ours_over_base'))}; {verdict(row)}")
@@ -313,7 +313,7 @@ def main() -> None:
         batch = (features, labels) if name == "tabm" else (x, y)
         rows += [row for match in matches[name] for work in match.work for row in contest(match, work, *batch, options.repeats)]
     settings = {"repeats": options.repeats, "batch": options.batch, "rows_at_once": options.rows}
-    record = machine() | {"settings": settings | {"layout": str(layout).removeprefix("torch.")}, "rows": rows}
+    record = describe_machine() | {"settings": settings | {"layout": str(layout).removeprefix("torch.")}, "rows": rows}
     record["versions"] |= {package: metadata.version(package) for name, package in PACKAGES.items() if name in sys.modules}
 
     stem = "peers" if options.only == NAMES else "peers-" + "-".join(options.only)  # a part does not replace the whole

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from pluribus.core.files import write_file
-from pluribus.reports import markdown
+from pluribus.reports import format_markdown
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -53,7 +53,7 @@ def section() -> str:
         if not place.is_file():
             continue
         results = json.loads(place.read_text(encoding="utf-8"))
-        text = markdown(results).replace(f"# {results['title']}", f"### {results['title']}", 1).strip()
+        text = format_markdown(results).replace(f"# {results['title']}", f"### {results['title']}", 1).strip()
         picture = f"![{results['title']}: share of the deep ensemble's gain against latency](results/{name}/picture.svg)"
         parts += ["", text, "", picture]
     return "\n".join([*parts, "", END])

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import pluribus
-from pluribus.bench.markdown import section
-from pluribus.bench.results import read
+from pluribus.bench.page import format_section
+from pluribus.bench.results import read_results
 
 ROOT = Path(__file__).parent.parent
 ROOMS = {
@@ -125,8 +125,8 @@ def test_the_readme_shows_the_recorded_results():
 
 
 def test_the_documentation_shows_the_recorded_costs():
-    costs = read(ROOT / "benchmarks" / "results")
-    assert section(costs, "../benchmarks/results") in (ROOT / "docs" / "performance.md").read_text()
+    costs = read_results(ROOT / "benchmarks" / "results")
+    assert format_section(costs, "../benchmarks/results") in (ROOT / "docs" / "performance.md").read_text()
 
 
 @pytest.mark.parametrize("script", ["benchmarks/throughput.py", "benchmarks/parts.py"])

@@ -1,9 +1,9 @@
-"""How costs grow with the number of members, M, and of draws, K: a straight line through the medians.
+"""The growth of costs with the number of members, M, and of draws, K: a straight line through the medians.
 
     ratio ≈ slope · n + intercept,     off = max |ratio − line|
 
-The base network is one member, so a line in M begins at a ratio of one. The memory of an answer does not grow with K beyond
-what is answered at once: `predict` takes fewer rows at a time instead.
+The base network is one member, so a line in M begins at a ratio of one. The memory of a prediction grows with K only until
+`predict` takes fewer rows at a time.
 """
 
 import statistics
@@ -11,47 +11,50 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from .cases import METHODS, TABLED
-from .heat import Entry, Heat, Job, Json, Measured, converted
+from ..core.spec import Spec
+from .measurement import Build, Candidate, CostRatios, Job, Json, Measurement, convert_with
+from .methods import build_benchmark_spec, list_methods
 from .networks import NETWORKS
-from .work import Work
+from .table import TABLE_WORKLOADS
+from .workloads import Workload
 
 
 @dataclass(frozen=True)
 class Axis:
-    """`options` has, for each method, the option that counts."""
+    """The sizes at which methods of this `growth_axis` are measured."""
 
     letter: str
     counts: tuple[int, ...]
-    works: tuple[Work, ...]
-    options: dict[str, str]
-    based: bool
+    workloads: tuple[Workload, ...]
+    starts_at_base: bool
     """Whether the base network is the first point."""
 
 
-MEMBERS = ("batch-ensemble", "mimo", "mixture", "multihead", "treenet", "deep-ensemble")
 AXES = (
-    Axis("M", (2, 4, 8, 16), TABLED, {"inner": "copies"} | dict.fromkeys(MEMBERS, "members"), based=True),
-    Axis("K", (1, 2, 5, 10, 20, 50, 100, 200), ("forward",), dict.fromkeys(("mc-dropout", "variance"), "samples"), based=False),
+    Axis("M", (2, 4, 8, 16), TABLE_WORKLOADS, starts_at_base=True),
+    Axis("K", (1, 2, 5, 10, 20, 50, 100, 200), ("forward",), starts_at_base=False),
 )
-USUAL = ("lenet5",)
-"""Where growth is measured, unless networks are named."""
+DEFAULT_NETWORKS = ("lenet5",)
+"""The networks on which growth is measured, unless others are named."""
+BASE_POINT: Json = {"at": 1, "time": {"median": 1.0, "low": 1.0, "high": 1.0}, "memory": 1.0, "flops": 1.0}
 
 
 @dataclass(frozen=True)
 class Line:
+    """A straight line through points."""
+
     slope: float
     intercept: float
     off: float
-    """The largest deviation from the line, either way."""
+    """The largest deviation of a point from the line, in either direction."""
     at: int
-    """Where that is."""
+    """The point with that deviation."""
 
 
-def line(points: Sequence[tuple[int, float]]) -> Line:
-    """By least squares.
+def fit_line(points: Sequence[tuple[int, float]]) -> Line:
+    """Fit a line by least squares to points (n, ratio).
 
-    >>> line([(1, 1.0), (2, 3.0), (3, 5.0)])
+    >>> fit_line([(1, 1.0), (2, 3.0), (3, 5.0)])
     Line(slope=2.0, intercept=-1.0, off=0.0, at=1)
     """
     slope, intercept = statistics.linear_regression(*zip(*points, strict=True))
@@ -59,38 +62,50 @@ def line(points: Sequence[tuple[int, float]]) -> Line:
     return Line(slope, intercept, off, at)
 
 
-def growth(networks: Collection[str], methods: Collection[str]) -> list[Job]:
-    """A heat for each method: the base, and all of its sizes."""
+def list_growth_keys(
+    networks: Collection[str] = NETWORKS, methods: Collection[str] | None = None
+) -> list[tuple[str, str, str, Workload]]:
+    """List (network, method, letter of the axis, workload) of the rows, in their order."""
     return [
-        _grown(network, method, axis, work)
+        (network, method, axis.letter, workload)
         for network in NETWORKS
         for axis in AXES
-        for method in METHODS
-        for work in axis.works
-        if network in networks and method in methods and method in axis.options
+        for method in list_methods(methods)
+        for workload in axis.workloads
+        if network in networks and Spec.registry[method].growth_axis == axis.letter
     ]
 
 
-def _grown(network: str, method: str, axis: Axis, work: Work) -> Job:
-    def sized(count: int) -> Any:
-        return converted(replace(METHODS[method], **{axis.options[method]: count}))
-
-    heat = Heat(NETWORKS[network], work, tuple(Entry(str(count), sized(count)) for count in axis.counts))
-    about = {"network": network, "method": method, "axis": axis.letter, "work": work}
-
-    def rows(found: dict[str, Measured]) -> list[Json]:
-        points: list[Json] = [{"at": count} | found[str(count)].json() for count in axis.counts]
-        if axis.based:
-            points.insert(0, {"at": 1, "time": {"median": 1.0, "low": 1.0, "high": 1.0}, "memory": 1.0, "flops": 1.0})
-        return [about | {"points": points, "lines": lines(points)}]
-
-    return Job(f"{method} with {axis.letter}", heat, rows)
+def plan_growth(networks: Collection[str], methods: Collection[str]) -> list[Job]:
+    """Plan one measurement for each method and workload: the base network, and all sizes of the method."""
+    return [_plan_row(*key) for key in list_growth_keys(networks, methods)]
 
 
-def lines(points: list[Json]) -> Json:
-    """Of time, memory and FLOPs; None where some could not be counted."""
-    found: Json = {"time": asdict(line([(point["at"], point["time"]["median"]) for point in points]))}
+def _plan_row(network: str, method: str, letter: str, workload: Workload) -> Job:
+    axis = next(axis for axis in AXES if axis.letter == letter)
+    candidates = tuple(Candidate(str(count), _convert_at_size(method, count)) for count in axis.counts)
+    key = {"network": network, "method": method, "axis": letter, "work": workload}
+
+    def make_rows(ratios: dict[str, CostRatios]) -> list[Json]:
+        points: list[Json] = [BASE_POINT] if axis.starts_at_base else []
+        points += [{"at": count} | ratios[str(count)].to_json() for count in axis.counts]
+        return [key | {"points": points, "lines": fit_lines(points)}]
+
+    return Job(f"{method} with {letter}", Measurement(NETWORKS[network], workload, candidates), make_rows)
+
+
+def _convert_at_size(method: str, count: int) -> Build:
+    option = Spec.registry[method].size_option
+    if option is None:
+        raise TypeError(f"{method} has a growth_axis and no size_option: its spec must name the option that grows")
+    options: dict[str, Any] = {option: count}
+    return convert_with(replace(build_benchmark_spec(method), **options))
+
+
+def fit_lines(points: list[Json]) -> Json:
+    """Fit lines to time, memory and FLOPs of the points; None where some of the numbers are not known."""
+    found: Json = {"time": asdict(fit_line([(point["at"], point["time"]["median"]) for point in points]))}
     for name in ("memory", "flops"):
         known = [(point["at"], point[name]) for point in points if point[name] is not None]
-        found[name] = asdict(line(known)) if len(known) == len(points) else None
+        found[name] = asdict(fit_line(known)) if len(known) == len(points) else None
     return found

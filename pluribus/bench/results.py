@@ -1,7 +1,7 @@
-"""What the benchmark leaves: bench.json, and what is generated from it.
+"""The results of the benchmark: bench.json, and the page and figures that are made from it.
 
     format    1
-    runs      when → versions, machine and settings, for every run that rows are left of
+    runs      when → versions, machine and settings, for every run that has rows left
     targets   rows: network, work, name; value, most, met; time, memory, flops; run
     table     rows: network, method, work; time, memory, flops; run
     growth    rows: network, method, axis, work; points, lines; run
@@ -11,14 +11,15 @@ All numbers are ratios to the base network. A new run replaces the rows that it 
 
 import json
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import FileError
 from ..core.files import format_json, write_file
-from .cases import METHODS, TABLED, TRIALS
-from .growth import AXES
-from .networks import NETWORKS
+from .growth import list_growth_keys
+from .table import list_table_keys
+from .targets import list_target_keys
 
 Json = dict[str, Any]
 NAME = "bench.json"
@@ -27,47 +28,44 @@ KEYS = {
     "table": ("network", "method", "work"),
     "growth": ("network", "method", "axis", "work"),
 }
-"""What tells the rows of a part apart."""
+"""The fields that identify a row of each part."""
 PARTS = tuple(KEYS)
 
 
-def known(part: str) -> list[tuple[str, ...]]:
-    """The rows that there can be, in the order of the tables."""
+def list_row_keys(part: str) -> Sequence[tuple[str, ...]]:
+    """List the keys of all rows that a part can have today, in the order of the tables."""
     if part == "targets":
-        return [(trial.network, trial.work, target.name) for trial in TRIALS for target in trial.targets]
-    if part == "table":
-        return [(network, method, work) for network in NETWORKS for method in METHODS for work in TABLED]
-    return [
-        (network, method, axis.letter, work)
-        for network in NETWORKS
-        for axis in AXES
-        for method in METHODS
-        for work in axis.works
-        if method in axis.options
-    ]
+        return list_target_keys()
+    return list_table_keys() if part == "table" else list_growth_keys()
 
 
-def empty() -> Json:
+def create_results() -> Json:
+    """Return results without rows."""
     return {"format": 1, "runs": {}} | {part: [] for part in PARTS}
 
 
-def read(folder: Path) -> Json:
-    """What is there already; a file that is something else is not overwritten."""
+def read_results(folder: Path) -> Json:
+    """Read the results of a folder, or return empty ones where it has none.
+
+    Raises FileError if bench.json holds something else, so that it is not overwritten.
+    """
     file = folder / NAME
     if not file.exists():
-        return empty()
+        return create_results()
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
         if found["format"] != 1 or any(row["run"] not in found["runs"] for part in PARTS for row in found[part]):
             raise KeyError("format")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(f"{file} does not hold what `pluribus bench` leaves: move it away, or name another folder") from error
+        raise FileError(
+            f"{file} does not hold results of `pluribus bench`: move the file away, or name another folder"
+        ) from error
     return found
 
 
-def merged(old: Json, part: str, rows: list[Json], when: str, about: Json) -> Json:
-    """With the rows of a run in the place of the old ones; those of cases that are no more are dropped."""
-    keys, places = KEYS[part], {key: place for place, key in enumerate(known(part))}
+def merge_rows(old: Json, part: str, rows: list[Json], when: str, about: Json) -> Json:
+    """Replace old rows by the rows of a new run, and drop the rows that can no longer be measured."""
+    keys, places = KEYS[part], {key: place for place, key in enumerate(list_row_keys(part))}
     by_key = {tuple(row[name] for name in keys): row for row in [*old[part], *({**row, "run": when} for row in rows)]}
     kept = sorted((key for key in by_key if key in places), key=places.__getitem__)
     new = old | {part: [by_key[key] for key in kept]}
@@ -75,20 +73,20 @@ def merged(old: Json, part: str, rows: list[Json], when: str, about: Json) -> Js
     return new | {"runs": {key: run for key, run in (old["runs"] | {when: about}).items() if key in used}}
 
 
-def save(folder: Path, results: Json) -> None:
-    """The JSON first: all else can be made from it again."""
-    from .figure import costs, grown
-    from .markdown import page
+def save_results(folder: Path, results: Json) -> None:
+    """Write the JSON first, because everything else can be made from it again; then the page and the figures."""
+    from .figures import draw_costs, draw_growth
+    from .page import format_page
 
     write_file(folder / NAME, format_json(results) + "\n")
-    write_file(folder / "bench.md", page(results))
-    for name, draw, part in (("cost.svg", costs, "table"), ("growth.svg", grown, "growth")):
+    write_file(folder / "bench.md", format_page(results))
+    for name, draw, part in (("cost.svg", draw_costs, "table"), ("growth.svg", draw_growth, "growth")):
         if results[part]:
             write_file(folder / name, draw(results))
 
 
-def processor() -> str:
-    """The name of the CPU."""
+def find_processor_name() -> str:
+    """Return the model name of the CPU, as far as the system says it."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -1,4 +1,8 @@
-"""Measuring: which parts, on which networks, with which methods; each part is written as soon as it is finished."""
+"""Running the benchmark: which parts, on which networks, with which methods. Results are written after every measurement.
+
+Measurements run one after the other in one process, because runs at the same time would disturb each other's timing: that is
+why the engine for parallel jobs is not used here.
+"""
 
 import contextlib
 import datetime
@@ -13,19 +17,23 @@ import torch
 from ..core.errors import FileError, PluribusError
 from ..core.seeds import set_seed
 from ..core.suggestions import describe_unknown
-from . import cases, growth, results
-from .heat import Job
+from . import results
+from .growth import DEFAULT_NETWORKS, plan_growth
+from .measurement import Job
+from .methods import list_methods
 from .networks import NETWORKS
+from .table import plan_table
+from .targets import plan_targets
 
 Json = dict[str, Any]
 Report = Callable[[str, int, int], None]
-"""Told what is being measured, how many slices are timed, and how many there will be."""
+"""Receives the title of the measurement, how many timings are done, and how many there will be."""
 FEW = 5
-"""Repeats below which a verdict is not worth much."""
+"""With fewer repeats a verdict on a target means little."""
 
 
 class BenchError(PluribusError, ValueError):
-    """What was asked for cannot be measured."""
+    """The benchmark cannot measure what was asked for."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +51,8 @@ class Settings:
             raise BenchError(f"threads must be at most {cores}, the cores of this machine, got {self.threads}")
 
 
-def chosen(what: str, names: Collection[str] | None, known: Collection[str]) -> list[str]:
-    """Those names, or all of them."""
+def select_names(what: str, names: Collection[str] | None, known: Collection[str]) -> list[str]:
+    """Check names against the known ones, and return them; without names, all known ones."""
     if names is None:
         return list(known)
     if not names:
@@ -55,19 +63,22 @@ def chosen(what: str, names: Collection[str] | None, known: Collection[str]) -> 
     return list(names)
 
 
-def planned(
+def plan_benchmark(
     parts: Collection[str] | None = None,
     networks: Collection[str] | None = None,
     methods: Collection[str] | None = None,
 ) -> dict[str, list[Job]]:
-    """The heats of each part. None is all of them, but growth is measured on one network unless others are named."""
-    wanted = chosen("part", parts, results.PARTS)
-    names = chosen("method", methods, cases.METHODS)
-    nets = chosen("network", networks, NETWORKS)
+    """Plan the measurements of each part. None selects all, but growth is measured on one network unless others are named.
+
+    Raises BenchError on unknown names, and where nothing is left to measure.
+    """
+    wanted = select_names("part", parts, results.PARTS)
+    names = select_names("method", methods, list_methods())
+    nets = select_names("network", networks, NETWORKS)
     plan = {
-        "targets": cases.targets(nets, names),
-        "table": cases.table(nets, names),
-        "growth": growth.growth(growth.USUAL if networks is None else nets, names),
+        "targets": plan_targets(nets, names),
+        "table": plan_table(nets, names),
+        "growth": plan_growth(DEFAULT_NETWORKS if networks is None else nets, names),
     }
     found = {part: jobs for part, jobs in plan.items() if part in wanted and jobs}
     if not found:
@@ -75,34 +86,38 @@ def planned(
     return found
 
 
-def measure(plan: dict[str, list[Job]], folder: Path, settings: Settings, about: Json, report: Report) -> Json:
-    """Run the heats, and leave the results in the folder, among those that are there. `about` is versions and machine."""
-    found = results.read(folder)
-    prepare(folder)
+def run_benchmark(plan: dict[str, list[Job]], folder: Path, settings: Settings, about: Json, report: Report) -> Json:
+    """Run the planned measurements, and add their rows to the results in the folder.
+
+    `about` holds versions and machine, which are recorded with the rows. After a kill, only the measurement that was running
+    is lost.
+    """
+    found = results.read_results(folder)
+    create_folder(folder)
     when = datetime.datetime.now().isoformat(timespec="seconds")
-    machine = about.get("machine", {}) | {"cpu": results.processor(), "threads": settings.threads}
+    machine = about.get("machine", {}) | {"cpu": results.find_processor_name(), "threads": settings.threads}
     run = about | {"machine": machine, "settings": asdict(settings)}
-    done, total = 0, settings.repeats * sum(job.heat.slices for jobs in plan.values() for job in jobs)
-    with threads(settings.threads), torch.random.fork_rng(devices=[]):
+    done, total = 0, settings.repeats * sum(job.measurement.timings for jobs in plan.values() for job in jobs)
+    with thread_count(settings.threads), torch.random.fork_rng(devices=[]):
         for part, jobs in plan.items():
             for job in jobs:
-                title = f"{part}: {job.heat.title}: {job.name}"
+                title = f"{part}: {job.measurement.title}: {job.name}"
                 report(title, done, total)
 
-                def tell(slices: int, title: str = title) -> None:
+                def add_progress(timings: int, title: str = title) -> None:
                     nonlocal done
-                    done += slices
+                    done += timings
                     report(title, done, total)
 
                 set_seed(0)
-                rows = job.rows(job.heat.run(settings.batch, settings.repeats, tell))
-                found = results.merged(found, part, rows, when, run)
-                results.save(folder, found)  # what is killed now has lost one heat
+                rows = job.make_rows(job.measurement.run(settings.batch, settings.repeats, add_progress))
+                found = results.merge_rows(found, part, rows, when, run)
+                results.save_results(folder, found)
     return found
 
 
-def prepare(folder: Path) -> None:
-    """Said before hours have gone by."""
+def create_folder(folder: Path) -> None:
+    """Create the folder, or raise FileError before anything is measured."""
     if folder.is_file():
         raise FileError(f"{folder} is a file: name a folder with --out")
     try:
@@ -112,8 +127,8 @@ def prepare(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def threads(count: int) -> Iterator[None]:
-    """So many of them for a while."""
+def thread_count(count: int) -> Iterator[None]:
+    """Run the body with this many threads of torch."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:

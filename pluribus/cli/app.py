@@ -40,9 +40,9 @@ def _root(
 
 def main() -> None:
     """The entry point: a person's mistake ends with a sentence and exit code 2, never with a traceback."""
-    from . import benching, catalogue, comparing, datasets, judging, reporting, reproducing, training  # noqa: F401  each adds its commands
+    from . import bench, compare, data, evaluate, methods, report, reproduce, train  # noqa: F401  each adds its commands
 
-    warnings.showwarning = _sentence
+    warnings.showwarning = _print_warning
     keep_freed_memory()
     if not os.environ.get("COLUMNS") and not sys.stdout.isatty():
         os.environ["COLUMNS"] = "100"  # help and tables in a pipe or a log
@@ -54,7 +54,7 @@ def main() -> None:
     except (PluribusError, ImportError) as error:
         fail(str(error))
     except BrokenPipeError:  # whoever read has seen enough
-        unheard()
+        discard_output()
         raise SystemExit(1) from None
     except OSError as error:
         said = str(error.strerror or error)
@@ -69,11 +69,11 @@ def fail(message: str, code: int = 2) -> NoReturn:
     if os.environ.get("PLURIBUS_DEBUG") and sys.exc_info()[0] is not None:
         raise
     print(f"pluribus: {' '.join(message.split())}", file=sys.stderr)
-    unheard()
+    discard_output()
     raise SystemExit(code)
 
 
-def unheard() -> None:
+def discard_output() -> None:
     """What standard output does not take goes nowhere: else the interpreter tries again at the end, and complains."""
     try:
         sys.stdout.flush()
@@ -81,5 +81,5 @@ def unheard() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _sentence(message: Any, *_: Any, **__: Any) -> None:
+def _print_warning(message: Any, *_: Any, **__: Any) -> None:
     print(f"warning: {message}", file=sys.stderr)

@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from ..runs.folder import FEW_STEPS
+from ..runs.run_folder import FEW_STEPS
 
-LONG = {
+SCORE_NAMES = {
     "nll": "NLL",
     "brier": "Brier",
     "ece": "ECE",
@@ -39,18 +39,18 @@ SHARES = (
 )
 
 
-def score(name: str, value: float) -> str:
+def format_score(name: str, value: float) -> str:
     return f"{100 * value:.2f} %" if name in SHARES else f"{value:.4f}"
 
 
-def scores(values: dict[str, float]) -> Table:
+def make_score_table(values: dict[str, float]) -> Table:
     table = Table(show_header=False)
     for name, value in values.items():
-        table.add_row(LONG.get(name, name), score(name, value))
+        table.add_row(SCORE_NAMES.get(name, name), format_score(name, value))
     return table
 
 
-def judged(done: dict[str, Any]) -> None:
+def print_evaluation(done: dict[str, Any]) -> None:
     """A run from every side."""
     console = Console()
     console.print(f"[bold]{done['title']}[/] on {done['data']}, {done['split']}, {done['rows']:,} rows", highlight=False)
@@ -63,12 +63,12 @@ def judged(done: dict[str, Any]) -> None:
         table.add_column(f"T = {cooled['temperature']:.2f}")
     for name, value in done["scores"].items():
         low, high = done["intervals"].get(name, (None, None))
-        interval = "" if low is None else f"{score(name, low)} – {score(name, high)}"
-        row = [LONG.get(name, name), score(name, value), interval]
+        interval = "" if low is None else f"{format_score(name, low)} – {format_score(name, high)}"
+        row = [SCORE_NAMES.get(name, name), format_score(name, value), interval]
         if several:
-            row.append(score(name, members[name]) if name in members else "")
+            row.append(format_score(name, members[name]) if name in members else "")
         if cooled:
-            row.append(score(name, cooled[name]))
+            row.append(format_score(name, cooled[name]))
         table.add_row(*row)
     console.print(table)
     facts: dict[str, str] = {}
@@ -78,10 +78,12 @@ def judged(done: dict[str, Any]) -> None:
             "not known: no validation rows" if noise is None else f"{noise:.4g} (by validation rows)"
         )
     if several:
-        facts |= {LONG.get(name, name): score(name, value) for name, value in done["diversity"].items()}
+        facts |= {SCORE_NAMES.get(name, name): format_score(name, value) for name, value in done["diversity"].items()}
     if done.get("shift"):
         shift = done["shift"]
-        facts |= {LONG[n]: score(n, shift[n]) for n in ("cacc", "cnll", "cece", "mce") if shift.get(n) is not None}
+        facts |= {
+            SCORE_NAMES[n]: format_score(n, shift[n]) for n in ("cacc", "cnll", "cece", "mce") if shift.get(n) is not None
+        }
     for name, found in done.get("ood", {}).items():
         for by, value in found["auroc"].items():
             facts[f"AUROC, {name}, by {by}"] = f"{value:.4f}, FPR95 {100 * found['fpr95'][by]:.1f} %"
@@ -105,12 +107,12 @@ def judged(done: dict[str, Any]) -> None:
         console.print(more)
 
 
-def result(done: dict[str, Any], path: Path) -> None:
+def print_run(done: dict[str, Any], path: Path) -> None:
     """The end of a run."""
     console = Console()
     if done["scores"]:
         console.print(f"[bold]{done['title']}[/], {done['split']} rows", highlight=False)
-        console.print(scores(done["scores"]))
+        console.print(make_score_table(done["scores"]))
     epochs = f"{done['epochs']} epoch{'s' if done['epochs'] != 1 else ''}"
     console.print(f"{epochs}, {done['seconds']:.0f} s. The run is in {path}", highlight=False, soft_wrap=True)
     if done.get("steps", FEW_STEPS) < FEW_STEPS:
@@ -120,29 +122,29 @@ def result(done: dict[str, Any], path: Path) -> None:
     )
 
 
-def grid_table(states: list[dict[str, Any]]) -> Table:
+def make_grid_table(states: list[dict[str, Any]]) -> Table:
     """A row a run: what it is, how far it is, its last scores."""
     names = list(dict.fromkeys(name for state in states for name in state["scores"]))
     table = Table()
     for column in ("method", "seed", "state"):
         table.add_column(column)
     for name in names:
-        table.add_column(LONG.get(name, name), justify="right")
+        table.add_column(SCORE_NAMES.get(name, name), justify="right")
     table.add_column("s", justify="right")
     for state in states:
-        cells = [score(name, state["scores"][name]) if name in state["scores"] else "" for name in names]
+        cells = [format_score(name, state["scores"][name]) if name in state["scores"] else "" for name in names]
         seconds = f"{state['seconds']:.0f}" if "seconds" in state else ""
         table.add_row(state["method"], str(state["seed"]), state["state"], *cells, seconds)
     return table
 
 
 @contextlib.contextmanager
-def watching(grid: Any) -> Iterator[Any]:
+def grid_progress(grid: Any) -> Iterator[Any]:
     """What to do with the states of a grid: on a terminal a live table, in a log a line for every run that ends."""
     console = Console(stderr=True)
     if console.is_terminal:
-        with Live(grid_table(grid.states()), console=console, transient=True, auto_refresh=False) as live:
-            yield lambda states: live.update(grid_table(states), refresh=True)
+        with Live(make_grid_table(grid.states()), console=console, transient=True, auto_refresh=False) as live:
+            yield lambda states: live.update(make_grid_table(states), refresh=True)
         return
     told: set[tuple[str, int]] = set()
 
@@ -150,8 +152,8 @@ def watching(grid: Any) -> Iterator[Any]:
         for state in states:
             if state["state"] in ("done", "failed") and (key := (state["method"], state["seed"])) not in told:
                 told.add(key)
-                scores = state["scores"].items() if state["state"] == "done" else ()
-                line = "  ".join(f"{LONG.get(name, name)} {score(name, value)}" for name, value in scores)
+                known = state["scores"].items() if state["state"] == "done" else ()
+                line = "  ".join(f"{SCORE_NAMES.get(name, name)} {format_score(name, value)}" for name, value in known)
                 print(
                     f"{len(told)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}",
                     file=sys.stderr,
@@ -160,16 +162,16 @@ def watching(grid: Any) -> Iterator[Any]:
     yield report
 
 
-def grid_result(grid: Any, states: list[dict[str, Any]]) -> None:
+def print_grid(grid: Any, states: list[dict[str, Any]]) -> None:
     console = Console()
-    console.print(grid_table(states))
+    console.print(make_grid_table(states))
     console.print(f"The grid is in {grid.path}: grid.csv is this table", highlight=False, soft_wrap=True)
 
 
 # --- a comparison -----------------------------------------------------------------------------------------------------
 
 
-def progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
+def make_progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
     """A row a method: how many of its runs are done, and their mean scores so far."""
     names = list(dict.fromkeys(name for state in states for name in state["scores"]))
     done = sum(state["state"] == "done" for state in states)
@@ -177,14 +179,14 @@ def progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
     table.add_column("method", overflow="fold")
     table.add_column("runs", no_wrap=True)
     for name in names:
-        table.add_column(LONG.get(name, name), justify="right", no_wrap=True)
+        table.add_column(SCORE_NAMES.get(name, name), justify="right", no_wrap=True)
     table.add_column("s", justify="right")
     for method in dict.fromkeys(state["method"] for state in states):
         own = [state for state in states if state["method"] == method]
         scores = {name: [state["scores"][name] for state in own if name in state["scores"]] for name in names}
         busy = [state["state"] for state in own if state["state"] not in ("done", "waiting")]
         ended = sum(state["state"] == "done" for state in own)
-        cells = [score(name, sum(values) / len(values)) if values else "" for name, values in scores.items()]
+        cells = [format_score(name, sum(values) / len(values)) if values else "" for name, values in scores.items()]
         seconds = [state["seconds"] for state in own if "seconds" in state]
         table.add_row(
             method,
@@ -196,24 +198,24 @@ def progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
 
 
 @contextlib.contextmanager
-def comparing(grid: Any) -> Iterator[tuple[Any, Any]]:
+def comparison_progress(grid: Any) -> Iterator[tuple[Any, Any]]:
     """What to do with the states of a comparison, and with what it says: a live table, or lines in a log."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        with watching(grid) as report:
+        with grid_progress(grid) as report:
             yield report, lambda text: print(text, file=sys.stderr)
         return
     last = grid.states()
-    with Live(progress_table(last), console=console, transient=True, auto_refresh=False) as live:
+    with Live(make_progress_table(last), console=console, transient=True, auto_refresh=False) as live:
 
         def report(states: list[dict[str, Any]]) -> None:
             last[:] = states
-            live.update(progress_table(states), refresh=True)
+            live.update(make_progress_table(states), refresh=True)
 
-        yield report, lambda text: live.update(progress_table(last, text), refresh=True)
+        yield report, lambda text: live.update(make_progress_table(last, text), refresh=True)
 
 
-def comparison(results: dict[str, Any], path: Path) -> None:
+def print_comparison(results: dict[str, Any], path: Path) -> None:
     """The table, the recommendation, and where the page is."""
     console = Console()
     main = "accuracy" if results["data"]["task"] == "classification" else "rmse"
@@ -223,13 +225,13 @@ def comparison(results: dict[str, Any], path: Path) -> None:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)  # narrow: it must fit 80 columns
     table.add_column("method", overflow="fold")
     for name in names:
-        title = {"accuracy": "acc %", "ece": "ECE %"}.get(name, LONG.get(name, name))
+        title = {"accuracy": "acc %", "ece": "ECE %"}.get(name, SCORE_NAMES.get(name, name))
         table.add_column(title, justify="right", no_wrap=True)
     for title in ("kept %", "latency", "weights"):
         table.add_column(title, justify="right", no_wrap=True)
     for method in results["methods"]:
-        scores = [spread(name, method["scores"][name], short=name == "ece") for name in names]
-        table.add_row(method["name"], *scores, *standing(method))
+        scores = [format_mean(name, method["scores"][name], short=name == "ece") for name in names]
+        table.add_row(method["name"], *scores, *format_gain_and_cost(method))
     console.print(table)
     console.print(
         "± over seeds. Kept: of the deep ensemble's NLL gain over one network, with its 95 % interval. Latency and deployed "
@@ -245,7 +247,7 @@ def comparison(results: dict[str, Any], path: Path) -> None:
     console.print(f"The page: {path / 'report.html'}", highlight=False, soft_wrap=True)
 
 
-def spread(name: str, number: dict[str, Any], short: bool = False) -> str:
+def format_mean(name: str, number: dict[str, Any], short: bool = False) -> str:
     """The mean and, unless there is no room, its spread over seeds."""
     scale, digits = (100, 1) if name in SHARES else (1, 3)
     if name == "nll" and abs(number["mean"]) < 0.1:
@@ -254,7 +256,7 @@ def spread(name: str, number: dict[str, Any], short: bool = False) -> str:
     return f"{scale * number['mean']:.{digits}f}{more}"
 
 
-def standing(method: dict[str, Any]) -> list[str]:
+def format_gain_and_cost(method: dict[str, Any]) -> list[str]:
     """What is kept of the deep ensemble's gain, and what it costs."""
     share, cost = method["share"], method["cost"]
     kept = ""

@@ -7,26 +7,26 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ..bench.cases import TABLED
-from ..bench.markdown import middle, ratio, straight
 from ..bench.networks import NETWORKS
+from ..bench.page import format_line, format_middle_half, format_ratio
 from ..bench.run import FEW
-from ..bench.work import TITLES
+from ..bench.table import TABLE_WORKLOADS
+from ..bench.workloads import TITLES
 
 Json = dict[str, Any]
 VERDICTS = {True: "met", False: "[bold red]MISSED[/]", None: ""}
 
 
-def benched(results: Json, folder: Path) -> None:
+def print_bench(results: Json, folder: Path) -> None:
     console = Console()
     last = max(results["runs"], default="")
     own = {part: [row for row in results[part] if row["run"] == last] for part in ("table", "growth", "targets")}
     for network in dict.fromkeys(row["network"] for row in own["table"]):
-        console.print(costs(network, [row for row in own["table"] if row["network"] == network]))
+        console.print(make_cost_table(network, [row for row in own["table"] if row["network"] == network]))
     if own["growth"]:
-        console.print(growth(own["growth"]))
+        console.print(make_growth_table(own["growth"]))
     if own["targets"]:
-        console.print(targets(own["targets"]))
+        console.print(make_target_table(own["targets"]))
         few = results["runs"][last]["settings"]["repeats"]
         if few < FEW:
             console.print(f"{few} repeats are too few for a verdict: at least {FEW}", style="yellow", highlight=False)
@@ -36,7 +36,7 @@ def benched(results: Json, folder: Path) -> None:
     console.print(f"All of it is in {folder / 'bench.md'}", highlight=False, soft_wrap=True)
 
 
-def narrow(title: str, *columns: str) -> Table:
+def make_narrow_table(title: str, *columns: str) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column(columns[0], overflow="fold")
     for column in columns[1:]:
@@ -44,33 +44,33 @@ def narrow(title: str, *columns: str) -> Table:
     return table
 
 
-def targets(rows: list[Json]) -> Table:
-    table = narrow("Targets", "work", "ratio", "middle half", "target", "")
+def make_target_table(rows: list[Json]) -> Table:
+    table = make_narrow_table("Targets", "work", "ratio", "middle half", "target", "")
     for network, work in dict.fromkeys((row["network"], row["work"]) for row in rows):
         table.add_row(f"[dim]{NETWORKS[network].title}, {TITLES[work]}[/]")
         for row in rows:
             if (row["network"], row["work"]) == (network, work):
-                half = "counted" if row["time"] is None else middle(row["time"])
-                most = "" if row["most"] is None else f"≤ {ratio(row['most'])}"
-                table.add_row(f"  {row['name']}", ratio(row["value"]), half, most, VERDICTS[row["met"]])
+                half = "counted" if row["time"] is None else format_middle_half(row["time"])
+                most = "" if row["most"] is None else f"≤ {format_ratio(row['most'])}"
+                table.add_row(f"  {row['name']}", format_ratio(row["value"]), half, most, VERDICTS[row["met"]])
     return table
 
 
-def costs(network: str, rows: list[Json]) -> Table:
+def make_cost_table(network: str, rows: list[Json]) -> Table:
     """The training step and the answer beside one another."""
-    table = narrow(NETWORKS[network].title, "method", "step", "memory", "FLOPs", "forward", "memory", "FLOPs")
+    table = make_narrow_table(NETWORKS[network].title, "method", "step", "memory", "FLOPs", "forward", "memory", "FLOPs")
     for method in dict.fromkeys(row["method"] for row in rows):
         found = {row["work"]: row for row in rows if row["method"] == method}
-        cells = [(row["time"]["median"], row["memory"], row["flops"]) for row in (found[work] for work in TABLED)]
-        table.add_row(method, *(ratio(value) for three in cells for value in three))
+        cells = [(row["time"]["median"], row["memory"], row["flops"]) for row in (found[work] for work in TABLE_WORKLOADS)]
+        table.add_row(method, *(format_ratio(value) for three in cells for value in three))
     return table
 
 
-def growth(rows: list[Json]) -> Table:
-    table = narrow("Growth of time", "method", "line")
+def make_growth_table(rows: list[Json]) -> Table:
+    table = make_narrow_table("Growth of time", "method", "line")
     for network, work in dict.fromkeys((row["network"], row["work"]) for row in rows):
         table.add_row(f"[dim]{NETWORKS[network].title}, {work}[/]")
         for row in rows:
             if (row["network"], row["work"]) == (network, work):
-                table.add_row(f"  {row['method']}", straight(row["lines"]["time"], row["axis"]))
+                table.add_row(f"  {row['method']}", format_line(row["lines"]["time"], row["axis"]))
     return table

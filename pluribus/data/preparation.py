@@ -1,4 +1,4 @@
-"""How stored rows become a network's inputs, and its outputs become answers. Kept with a run, so that predicting repeats it."""
+"""How stored rows become a network's inputs, and outputs become predictions. It is saved with a run."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -11,7 +11,11 @@ from ..core.errors import FileError
 
 @dataclass(frozen=True)
 class Preparation:
-    """Rows of numbers that are ready as they are. `target` is the mean and the spread of a regression's targets."""
+    """Rows of numbers that are used as they are. `target` is the mean and the standard deviation of a regression's targets.
+
+    >>> Preparation(target=(10.0, 2.0)).scale_targets(torch.tensor([14.0]))
+    tensor([2.])
+    """
 
     kind: ClassVar[str] = "rows"
     kinds: ClassVar[dict[str, type["Preparation"]]] = {}
@@ -22,23 +26,25 @@ class Preparation:
         Preparation.kinds[cls.kind] = cls
 
     def __call__(self, rows: Tensor) -> Tensor:
-        """A batch as stored → a batch for the network."""
+        """Turn stored rows `[B, …]` into inputs of the network `[B, …]`."""
         return rows if rows.is_floating_point() else rows.float()
 
-    def scaled(self, y: Tensor) -> Tensor:
-        """Targets as the network learns them: a regression's are centred and of unit spread."""
+    def scale_targets(self, y: Tensor) -> Tensor:
+        """Standardise a regression's targets `[B]`, as the network learns them; labels stay as they are."""
         return (y - self.target[0]) / self.target[1] if y.is_floating_point() else y
 
-    def answers(self, outputs: Tensor) -> Tensor:
-        """A regression's outputs in the units of its targets."""
+    def unscale_targets(self, outputs: Tensor) -> Tensor:
+        """Bring a regression's outputs, or scaled targets, back to the units of its targets."""
         return outputs * self.target[1] + self.target[0]
 
     def to_json(self) -> dict[str, Any]:
+        """The preparation as JSON, from which `from_json` builds it again."""
         return {"kind": self.kind} | vars(self)
 
     @staticmethod
     def from_json(data: dict[str, Any]) -> "Preparation":
-        options = {key: _tuples(value) for key, value in data.items() if key != "kind"}
+        """Build the preparation of any kind from JSON. Raises: FileError if it is not one."""
+        options = {key: _to_tuples(value) for key, value in data.items() if key != "kind"}
         try:
             return Preparation.kinds[data["kind"]](**options)
         except (KeyError, TypeError) as error:
@@ -48,13 +54,17 @@ class Preparation:
 Preparation.kinds[Preparation.kind] = Preparation
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+def _to_tuples(value: Any) -> Any:
+    return tuple(_to_tuples(item) for item in value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
 class Pixels(Preparation):
-    """Bytes `[B, C, H, W]` → (x/255 − mean) / std, per channel."""
+    """Images as bytes `[B, C, H, W]` → (x/255 − mean) / std, per channel.
+
+    >>> Pixels(mean=(0.5,), std=(0.5,))(torch.tensor([[[[0, 255]]]], dtype=torch.uint8)).flatten().round()
+    tensor([-1.,  1.])
+    """
 
     kind: ClassVar[str] = "pixels"
 
@@ -68,9 +78,9 @@ class Pixels(Preparation):
         return torch.addcmul(shift, rows.float(), scale)
 
     @staticmethod
-    def of(images: Tensor) -> "Pixels":
-        """Each channel's mean and standard deviation over all images `[N, C, H, W]`; a constant channel is left as it is."""
-        # By the histogram: exact, and without a copy of the images as real numbers.
+    def fit(images: Tensor) -> "Pixels":
+        """Measure each channel's mean and standard deviation over images `[N, C, H, W]`; a constant channel is not scaled."""
+        # The histogram gives exact sums without a copy of the images as real numbers.
         counts = torch.stack([torch.bincount(images[:, c].flatten(), minlength=256) for c in range(images.shape[1])]).double()
         values = torch.arange(256, dtype=torch.double) / 255
         total = counts.sum(1)

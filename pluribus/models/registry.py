@@ -1,4 +1,4 @@
-"""Networks by name, fitted to the data: `build("resnet20", shape=(3, 32, 32), outputs=10)`, or somebody's own factory."""
+"""Networks by name, built to fit the data: `build("resnet20", shape=(3, 32, 32), outputs=10)`; also a user's own factory."""
 
 import difflib
 import importlib
@@ -20,8 +20,8 @@ from .vgg import vgg, vgg_like
 from .vit import VisionTransformer
 from .wide_resnet import wide_resnet
 
-FITTED = ("classes", "outputs", "channels", "size", "inputs", "shape")
-"""Arguments of a factory that follow from the data; a factory takes those that it has."""
+DERIVED = ("classes", "outputs", "channels", "size", "inputs", "shape")
+"""Arguments of a factory that are derived from the data; a factory gets those that it takes."""
 
 
 class ModelError(PluribusError, ValueError):
@@ -29,43 +29,47 @@ class ModelError(PluribusError, ValueError):
 
 
 @dataclass(frozen=True)
-class Known:
-    """A network with a name."""
+class ModelEntry:
+    """A network that `build` knows by name."""
 
     summary: str
     factory: Callable[..., nn.Module]
-    images: bool = True
+    needs_images: bool = True
     options: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
-        given = self.factory.keywords if isinstance(self.factory, partial) else {}
-        names = [name for name in inspect.signature(self.factory).parameters if name not in FITTED and name not in given]
+        fixed = self.factory.keywords if isinstance(self.factory, partial) else {}
+        names = [name for name in inspect.signature(self.factory).parameters if name not in DERIVED and name not in fixed]
         object.__setattr__(self, "options", tuple(names))
 
 
-MODELS: dict[str, Known] = {
-    "mlp": Known("dense layers with ReLU; any input, flattened", mlp, images=False),
-    "lenet5": Known("LeNet-5 in Caffe's form, 20-50-500", lenet5),
-    "small-cnn": Known("three 3×3 convolutions, 16-32-32", small_cnn),
-    "vgg-like": Known("13 convolutions with BatchNorm and dropout; the variance paper's", vgg_like),
-    "vgg16": Known("VGG16 with BatchNorm", partial(vgg, depth=16)),
-    "vgg19": Known("VGG19 with BatchNorm", partial(vgg, depth=19)),
-    "resnet20": Known("thin residual network for 32×32", partial(resnet, depth=20)),
-    "resnet56": Known("thin residual network for 32×32", partial(resnet, depth=56)),
-    "resnet110": Known("thin residual network for 32×32", partial(resnet, depth=110)),
-    "resnet50": Known("the ImageNet network, for 224×224 or so", resnet50),
-    "densenet40": Known("DenseNet-BC 40-12", partial(densenet, depth=40)),
-    "densenet100": Known("DenseNet-BC 100-12", partial(densenet, depth=100)),
-    "wrn-16-2": Known("wide residual network, 16 layers, twice as wide", partial(wide_resnet, depth=16, width=2)),
-    "wrn-28-10": Known("wide residual network, 28 layers, ten times as wide", partial(wide_resnet, depth=28, width=10)),
-    "wrn": Known("wide residual network of any depth and width", wide_resnet),
-    "resnet": Known("thin residual network of any depth", resnet),
-    "vit": Known("a small vision transformer, patches of 4×4", VisionTransformer),
+MODELS: dict[str, ModelEntry] = {
+    "mlp": ModelEntry("dense layers with ReLU; any input, flattened", mlp, needs_images=False),
+    "lenet5": ModelEntry("LeNet-5 in Caffe's form, 20-50-500", lenet5),
+    "small-cnn": ModelEntry("three 3×3 convolutions, 16-32-32", small_cnn),
+    "vgg-like": ModelEntry("13 convolutions with BatchNorm and dropout; the variance paper's", vgg_like),
+    "vgg16": ModelEntry("VGG16 with BatchNorm", partial(vgg, depth=16)),
+    "vgg19": ModelEntry("VGG19 with BatchNorm", partial(vgg, depth=19)),
+    "resnet20": ModelEntry("thin residual network for 32×32", partial(resnet, depth=20)),
+    "resnet56": ModelEntry("thin residual network for 32×32", partial(resnet, depth=56)),
+    "resnet110": ModelEntry("thin residual network for 32×32", partial(resnet, depth=110)),
+    "resnet50": ModelEntry("the ImageNet network, for 224×224 or so", resnet50),
+    "densenet40": ModelEntry("DenseNet-BC 40-12", partial(densenet, depth=40)),
+    "densenet100": ModelEntry("DenseNet-BC 100-12", partial(densenet, depth=100)),
+    "wrn-16-2": ModelEntry("wide residual network, 16 layers, twice as wide", partial(wide_resnet, depth=16, width=2)),
+    "wrn-28-10": ModelEntry("wide residual network, 28 layers, ten times as wide", partial(wide_resnet, depth=28, width=10)),
+    "wrn": ModelEntry("wide residual network of any depth and width", wide_resnet),
+    "resnet": ModelEntry("thin residual network of any depth", resnet),
+    "vit": ModelEntry("a small vision transformer, patches of 4×4", VisionTransformer),
 }
 
 
-def default(shape: tuple[int, ...]) -> str:
-    """The network that one would begin with."""
+def choose_default_model(shape: tuple[int, ...]) -> str:
+    """The name of a network to begin with, by the shape of one input.
+
+    >>> choose_default_model((3, 32, 32)), choose_default_model((13,))
+    ('resnet20', 'mlp')
+    """
     if len(shape) != 3:
         return "mlp"
     if min(shape[1:]) < 16:
@@ -73,36 +77,53 @@ def default(shape: tuple[int, ...]) -> str:
     return "lenet5" if shape[0] == 1 else "resnet20"
 
 
-def build(name: str, shape: tuple[int, ...], outputs: int, **options: Any) -> nn.Module:
-    """The network for inputs of `shape` and so many outputs. `package.module:factory` is somebody's own."""
-    own = ":" in name
-    if own:
-        factory, known = imported(name), None
+def build(model: str | Callable[..., nn.Module], shape: tuple[int, ...], outputs: int, **options: Any) -> nn.Module:
+    """Build a network by name, or by a factory of your own: the function itself, or its name package.module:factory.
+
+    Args: the name, or the factory, which gets those of the arguments `DERIVED` that it takes; the `shape` of one input,
+    `(C, H, W)` or `(F,)`; the number of `outputs`; options of the network.
+    Returns: the network, `[B, *shape]` → `[B, outputs]`.
+    Raises: ModelError if there is no such network or option, or if it does not fit the data.
+
+    >>> build("mlp", shape=(4,), outputs=3, hidden=(8,))
+    Sequential(
+      (0): Flatten(start_dim=1, end_dim=-1)
+      (1): Linear(in_features=4, out_features=8, bias=True)
+      (2): ReLU()
+      (3): Linear(in_features=8, out_features=3, bias=True)
+    )
+    """
+    entry = None
+    if not isinstance(model, str):
+        name, factory = getattr(model, "__name__", type(model).__name__), model
+    elif ":" in model:
+        name, factory = model, import_factory(model)
     else:
-        known = MODELS.get(name) or MODELS.get(name.replace("_", "-"))
-        if known is None:
-            said = describe_unknown("model", name, MODELS)
-            raise ModelError(said if said.endswith("?") else f"{said}; or one of your own, package.module:factory")
-        factory = known.factory
-    if known and known.images and len(shape) != 3:
+        name = model
+        entry = MODELS.get(name) or MODELS.get(name.replace("_", "-"))
+        if entry is None:
+            message = describe_unknown("model", name, MODELS)
+            raise ModelError(message if message.endswith("?") else f"{message}; or one of your own, package.module:factory")
+        factory = entry.factory
+    if entry and entry.needs_images and len(shape) != 3:
         raise ModelError(f"{name} takes images, and the data has rows of {shape[0]} numbers: choose mlp, or your own network")
     try:
-        takes = inspect.signature(factory).parameters
+        parameters = inspect.signature(factory).parameters
     except (TypeError, ValueError) as error:
         raise ModelError(f"{name} must be a Python function or class that returns an nn.Module") from error
-    anything = any(parameter.kind is parameter.VAR_KEYWORD for parameter in takes.values())
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
     for option in options:
-        if option not in (known.options if known else takes) and not anything:
-            has = ", ".join(known.options if known else [n for n in takes if n not in FITTED]) or "none"
+        if option not in (entry.options if entry else parameters) and not takes_any:
+            has = ", ".join(entry.options if entry else [n for n in parameters if n not in DERIVED]) or "none"
             raise ModelError(f"{name} has no option {option!r}; it has: {has}")
-    for option, value in options.items() if known else ():
-        check_value(name, option, value, takes[option].default)
-    arguments = {key: value for key, value in fitted(shape, outputs).items() if key in takes} | options
+    for option, value in options.items() if entry else ():
+        check_value(name, option, value, parameters[option].default)
+    arguments = {key: value for key, value in derive_arguments(shape, outputs).items() if key in parameters} | options
     try:
         net = factory(**arguments)
     except ModelError:
         raise
-    except Exception as error:  # whatever somebody's own factory raises is about the network, not about us
+    except Exception as error:  # whatever a user's own factory raises is about that network
         raise ModelError(f"{name} cannot be built for inputs of {'×'.join(map(str, shape))}: {error}") from error
     if not isinstance(net, nn.Module):
         raise ModelError(f"{name} must return an nn.Module, got {type(net).__name__}")
@@ -110,17 +131,17 @@ def build(name: str, shape: tuple[int, ...], outputs: int, **options: Any) -> nn
 
 
 def check_value(name: str, option: str, value: Any, default: Any) -> None:
-    """An option of one of our networks must be like its default; torch would say it less plainly."""
+    """Raise ModelError unless the value of an option is of the same kind as its default."""
 
-    def count(number: Any) -> bool:
+    def is_count(number: Any) -> bool:
         return isinstance(number, int) and not isinstance(number, bool) and number > 0
 
     if isinstance(default, bool):
         fits, what = isinstance(value, bool), "true or false"
     elif isinstance(default, int):
-        fits, what = count(value), "a whole number of at least 1"
+        fits, what = is_count(value), "a whole number of at least 1"
     elif isinstance(default, tuple):
-        fits, what = isinstance(value, tuple) and all(map(count, value)), f"a list of whole numbers, as in {list(default)}"
+        fits, what = isinstance(value, tuple) and all(map(is_count, value)), f"a list of whole numbers, as in {list(default)}"
     elif isinstance(default, float):
         fits, what = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 1e6, "a positive number"
     else:
@@ -129,8 +150,8 @@ def check_value(name: str, option: str, value: Any, default: Any) -> None:
         raise ModelError(f"{option} of {name} must be {what}, got {value!r}")
 
 
-def fitted(shape: tuple[int, ...], outputs: int) -> dict[str, Any]:
-    """What follows from the data."""
+def derive_arguments(shape: tuple[int, ...], outputs: int) -> dict[str, Any]:
+    """The arguments of a factory that are derived from the shape of one input and the number of outputs."""
     inputs = 1
     for length in shape:
         inputs *= length
@@ -138,8 +159,8 @@ def fitted(shape: tuple[int, ...], outputs: int) -> dict[str, Any]:
     return facts | ({"channels": shape[0], "size": shape[1]} if len(shape) == 3 else {})
 
 
-def imported(name: str) -> Callable[..., nn.Module]:
-    """`package.module:factory`, looked for in the working folder, too."""
+def import_factory(name: str) -> Callable[..., nn.Module]:
+    """Import the factory `package.module:factory`; modules in the working folder are found too. Raises: ModelError."""
     module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise ModelError(f"a network of your own is written package.module:factory, got {name!r}")

@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .initial import he
-from .small import scaled
+from .initialization import initialize_he
+from .small import scale_sizes
 
 
 class Block(nn.Module):
@@ -31,10 +31,17 @@ class Block(nn.Module):
 
 
 def resnet(depth: int = 20, classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Module:
-    """ResNet-20, 32, 44, 56 or 110: three groups of (depth − 2) / 6 blocks with 16, 32 and 64 channels (times `width`)."""
+    """ResNet-20, 32, 44, 56 or 110: three groups of (depth − 2) / 6 blocks with 16, 32 and 64 channels (times `width`).
+
+    Returns: a network `[B, channels, H, W]` → `[B, classes]`. Raises: ValueError if the depth is not 6n + 2.
+
+    >>> import torch
+    >>> resnet(depth=8, classes=7)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 7])
+    """
     if depth < 8 or (depth - 2) % 6:
         raise ValueError(f"depth must be 6n + 2 (20, 32, 44, 56, 110), got {depth}")
-    sizes = scaled((16, 32, 64), width)
+    sizes = scale_sizes((16, 32, 64), width)
     groups, inputs = [], sizes[0]
     for outputs, stride in zip(sizes, (1, 2, 2), strict=True):
         blocks = [Block(inputs if i == 0 else outputs, outputs, stride if i == 0 else 1) for i in range((depth - 2) // 6)]
@@ -42,7 +49,7 @@ def resnet(depth: int = 20, classes: int = 10, channels: int = 3, width: float =
         inputs = outputs
     stem = nn.Sequential(nn.Conv2d(channels, sizes[0], 3, 1, 1, bias=False), nn.BatchNorm2d(sizes[0]), nn.ReLU())
     head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(sizes[-1], classes))
-    return he(nn.Sequential(stem, *groups, *head))
+    return initialize_he(nn.Sequential(stem, *groups, *head))
 
 
 class Bottleneck(nn.Module):
@@ -65,7 +72,7 @@ class Bottleneck(nn.Module):
 
 
 def resnet50(classes: int = 1000, channels: int = 3) -> nn.Module:
-    """For images of 224×224 or so."""
+    """ResNet-50 for images of about 224×224: `[B, channels, H, W]` → `[B, classes]`."""
     stem = nn.Sequential(
         *(nn.Conv2d(channels, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)),
     )
@@ -74,4 +81,4 @@ def resnet50(classes: int = 1000, channels: int = 3) -> nn.Module:
         blocks = [Bottleneck(inputs if i == 0 else 4 * width, width, stride if i == 0 else 1) for i in range(count)]
         groups.append(nn.Sequential(*blocks))
         inputs = 4 * width
-    return he(nn.Sequential(stem, *groups, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes)))
+    return initialize_he(nn.Sequential(stem, *groups, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes)))

@@ -1,4 +1,4 @@
-"""Networks small enough for a laptop: an MLP, LeNet-5 in Caffe's form, and MIMO's SmallCNN."""
+"""Networks small enough for a laptop: an MLP, LeNet-5 as in Caffe, and the SmallCNN of the MIMO paper."""
 
 import itertools
 from collections.abc import Sequence
@@ -7,8 +7,15 @@ from torch import nn
 
 
 def mlp(inputs: int, outputs: int, hidden: Sequence[int] = (128, 128), width: float = 1.0) -> nn.Module:
-    """Dense layers with ReLU between them; the input is flattened. `width` scales the hidden ones."""
-    sizes = [inputs, *scaled(hidden, width)]
+    """Dense layers with ReLU between them; the input is flattened. `width` scales the hidden layers.
+
+    Returns: a network `[B, …]` with `inputs` numbers a row → `[B, outputs]`.
+
+    >>> import torch
+    >>> mlp(inputs=4, outputs=3)(torch.zeros(2, 4)).shape
+    torch.Size([2, 3])
+    """
+    sizes = [inputs, *scale_sizes(hidden, width)]
     layers: list[nn.Module] = [nn.Flatten()]
     for before, after in itertools.pairwise(sizes):
         layers += [nn.Linear(before, after), nn.ReLU()]
@@ -16,11 +23,18 @@ def mlp(inputs: int, outputs: int, hidden: Sequence[int] = (128, 128), width: fl
 
 
 def lenet5(classes: int = 10, channels: int = 1, size: int = 28, width: float = 1.0) -> nn.Module:
-    """20-50-500-classes (times `width`), 5×5 convolutions without padding, as in Caffe's example."""
+    """20-50-500-classes (times `width`), with 5×5 convolutions without padding, as in Caffe's example.
+
+    Returns: a network `[B, channels, size, size]` → `[B, classes]`. Raises: ValueError if the images are smaller than 16×16.
+
+    >>> import torch
+    >>> lenet5(classes=10, size=28)(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 10])
+    """
     side = ((size - 4) // 2 - 4) // 2
     if side < 1:
         raise ValueError(f"LeNet-5 needs images of at least 16×16, got {size}×{size}")
-    first, second, dense = scaled((20, 50, 500), width)
+    first, second, dense = scale_sizes((20, 50, 500), width)
     return nn.Sequential(
         *(nn.Conv2d(channels, first, 5), nn.MaxPool2d(2), nn.ReLU()),
         *(nn.Conv2d(first, second, 5), nn.MaxPool2d(2), nn.ReLU()),
@@ -31,18 +45,24 @@ def lenet5(classes: int = 10, channels: int = 1, size: int = 28, width: float = 
 def small_cnn(classes: int = 10, channels: int = 3, size: int = 32, width: float = 1.0) -> nn.Module:
     """Three 3×3 convolutions with 16, 32 and 32 filters (times `width`), each halving the image, and a dense layer.
 
-    Havasi et al., ICLR 2021, section 3.1; what they leave open (padding, pooling) is as here.
+    Havasi et al., ICLR 2021, section 3.1, which says nothing about padding and pooling: those are our choice.
+
+    Returns: a network `[B, channels, size, size]` → `[B, classes]`. Raises: ValueError if the images are smaller than 8×8.
     """
     side = size // 8
     if side < 1:
         raise ValueError(f"SmallCNN needs images of at least 8×8, got {size}×{size}")
     layers: list[nn.Module] = []
-    filters = scaled((16, 32, 32), width)
+    filters = scale_sizes((16, 32, 32), width)
     for before, after in itertools.pairwise((channels, *filters)):
         layers += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(filters[-1] * side * side, classes))
 
 
-def scaled(sizes: Sequence[int], width: float) -> list[int]:
-    """Sizes times a width, of at least one."""
+def scale_sizes(sizes: Sequence[int], width: float) -> list[int]:
+    """Multiply layer sizes by a width; each stays at least 1.
+
+    >>> scale_sizes((16, 32), 0.5)
+    [8, 16]
+    """
     return [max(1, round(size * width)) for size in sizes]

@@ -46,10 +46,10 @@ rows. An *interval* is {"value", "low", "high"}. A score that does not exist for
 """
 
 # The modules bring plotly, jinja2 and matplotlib only when they are called: importing this costs nothing.
-from .folder import write_all
 from .fragment import render_fragment
-from .page import page
-from .picture import picture
-from .tables import csv_text, markdown
+from .page import render_page
+from .report_files import write_report
+from .summary_figure import write_summary_figure
+from .tables import format_csv, format_markdown
 
-__all__ = ["csv_text", "markdown", "page", "picture", "render_fragment", "write_all"]
+__all__ = ["format_csv", "format_markdown", "render_fragment", "render_page", "write_report", "write_summary_figure"]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .reading import Kind, Value, read
+from .values import Kind, Value, read_value
 
 Mark = Literal["best", "level", ""]
 
@@ -22,7 +22,7 @@ class Column:
     unit: str = ""
 
     def of(self, method: dict[str, Any]) -> Value | None:
-        return read(method, *self.path)
+        return read_value(method, *self.path)
 
     def loss(self, x: float) -> float:
         """Smaller is better."""
@@ -80,19 +80,27 @@ SHIFT = (
     ),
     Column("mce", "mCE", ("shift", "mce"), "ratio", "low", "mean corruption error: errors on corrupted images, × one network"),
 )
-DOUBTS = ("confidence", "entropy", "mutual-information")
+UNCERTAINTIES = ("confidence", "entropy", "mutual-information")
 """What may tell foreign rows from known ones; the first that all have goes into the table."""
 
 
-def columns(results: dict[str, Any]) -> list[Column]:
+def select_columns(results: dict[str, Any]) -> list[Column]:
     """Those for which at least one method has a value."""
     methods = results["methods"]
     scores = REGRESSION if is_regression(results) else CLASSIFICATION
     foreign = dict.fromkeys(name for method in methods for name in method.get("ood") or {})
     detection = [
-        Column(f"auroc_{name}", f"AUROC {name}", ("ood", name, "auroc", doubt), "percent", "high", _detects(name, doubt), "%")
+        Column(
+            f"auroc_{name}",
+            f"AUROC {name}",
+            ("ood", name, "auroc", doubt),
+            "percent",
+            "high",
+            _describe_detection(name, doubt),
+            "%",
+        )
         for name in foreign
-        if (doubt := first_doubt(methods, name))
+        if (doubt := find_uncertainty(methods, name))
     ]
     known = (*scores, SHARE, *COSTS[:3], *SHIFT, *detection)
     return [column for column in known if any(column.of(method) for method in methods)]
@@ -102,15 +110,17 @@ def is_regression(results: dict[str, Any]) -> bool:
     return bool((results.get("data") or {}).get("task") == "regression")
 
 
-def first_doubt(methods: list[dict[str, Any]], name: str) -> str | None:
-    return next((doubt for doubt in DOUBTS if any(read(method, "ood", name, "auroc", doubt) for method in methods)), None)
+def find_uncertainty(methods: list[dict[str, Any]], name: str) -> str | None:
+    return next(
+        (doubt for doubt in UNCERTAINTIES if any(read_value(method, "ood", name, "auroc", doubt) for method in methods)), None
+    )
 
 
-def _detects(name: str, doubt: str) -> str:
+def _describe_detection(name: str, doubt: str) -> str:
     return f"how well {doubt.replace('-', ' ')} tells {name} from one's own rows; 50 % is chance"
 
 
-def marks(column: Column, values: Sequence[Value | None]) -> list[Mark]:
+def mark_best(column: Column, values: Sequence[Value | None]) -> list[Mark]:
     """Which is best, and which are level with it: their reach overlaps that of the best, so no difference is claimed."""
     known = [v for v in values if v is not None]
     if len({v.value for v in known}) < 2:
@@ -126,10 +136,10 @@ def marks(column: Column, values: Sequence[Value | None]) -> list[Mark]:
             return ""
         if v.value == best.value:
             return "best"
-        return "level" if _overlap(v.reach, best.reach) else ""
+        return "level" if _overlaps(v.reach, best.reach) else ""
 
     return [mark(v) for v in values]
 
 
-def _overlap(a: tuple[float, float] | None, b: tuple[float, float] | None) -> bool:
+def _overlaps(a: tuple[float, float] | None, b: tuple[float, float] | None) -> bool:
     return a is not None and b is not None and a[0] <= b[1] and b[0] <= a[1]

@@ -8,15 +8,15 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..core.files import replace_non_finite
-from .columns import columns
-from .drawing import MUTED, look, plain, svg
-from .figures import attack, reliability_bins, risk_coverage, shift
-from .figures.model import View
+from .columns import select_columns
+from .figures import make_attack_figure, make_risk_figure, make_shift_figure, read_reliability_bins
+from .figures.traces import View
 from .html_table import describe_comparison, explain_table, make_heading, make_rows
-from .palette import themes
-from .picture import draw_gain_against_cost
-from .reading import counted
+from .palette import list_themes
+from .summary_figure import draw_gain_against_cost
+from .svg import MUTED, draw_svg, marker_style, style_axes
 from .templates import load_template, read_asset
+from .values import format_count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -48,7 +48,7 @@ def render_fragment(results: dict[str, Any]) -> str:
         raise ImportError("the report needs jinja2: pip install jinja2") from error
 
     results = replace_non_finite(results)
-    shown = columns(results)
+    shown = select_columns(results)
     rows = make_rows(results, shown)
     by_name = {row["name"]: row for row in rows}
     figures = [{"caption": f.caption, "svg": Markup(f.svg), "is_wide": f.is_wide} for f in _draw_figures(results)]
@@ -57,7 +57,7 @@ def render_fragment(results: dict[str, Any]) -> str:
         compared=describe_comparison(results),
         recommendation=[entry | {"entry": by_name.get(entry.get("method"))} for entry in results.get("recommendation") or []],
         notes=results.get("notes") or [],
-        theme=themes()["light"],  # the figures are drawn on white
+        theme=list_themes()["light"],  # the figures are drawn on white
         columns=[make_heading(column, place, shown) for place, column in enumerate(shown)],
         rows=rows,
         explanation=explain_table(results, shown),
@@ -69,18 +69,20 @@ def render_fragment(results: dict[str, Any]) -> str:
 def _draw_figures(results: dict[str, Any]) -> list[_StaticFigure]:
     drawn = []
     if len(results["methods"]) > 1:
-        alt = f"Scatter plot of {counted(len(results['methods']), 'method')}: gain against cost; the table has the numbers."
-        figure = _embed(svg(lambda canvas: draw_gain_against_cost(canvas, results, title="")), alt)
+        alt = (
+            f"Scatter plot of {format_count(len(results['methods']), 'method')}: gain against cost; the table has the numbers."
+        )
+        figure = _embed(draw_svg(lambda canvas: draw_gain_against_cost(canvas, results, title="")), alt)
         drawn.append(_StaticFigure("Gain against cost", figure, is_wide=True))
-    if any(reliability_bins(method) for method in results["methods"]):
+    if any(read_reliability_bins(method) for method in results["methods"]):
         alt = "Reliability diagram: accuracy by confidence, in bins; on the diagonal a method is right as often as it claims."
-        figure = _embed(svg(lambda canvas: _draw_reliability(canvas, results)), alt)
+        figure = _embed(draw_svg(lambda canvas: _draw_reliability(canvas, results)), alt)
         drawn.append(_StaticFigure("Reliability", figure))
-    for make in (shift, risk_coverage, attack):
+    for make in (make_shift_figure, make_risk_figure, make_attack_figure):
         found = make(results)
         if found is not None:
             view = found.panels[0].views[0]
-            figure = _embed(svg(functools.partial(_draw_lines, view=view)), view.alt)
+            figure = _embed(draw_svg(functools.partial(_draw_lines, view=view)), view.alt)
             drawn.append(_StaticFigure(found.heading, figure))
     return drawn
 
@@ -90,10 +92,12 @@ def _draw_reliability(canvas: "Canvas", results: dict[str, Any]) -> None:
     axes = canvas.add_subplot()
     axes.plot([0, 100], [0, 100], color=MUTED, linestyle="--", linewidth=1)
     for index, method in enumerate(results["methods"]):
-        bins = reliability_bins(method)
-        axes.plot([100 * c for c, _, _ in bins], [100 * a for _, a, _ in bins], markersize=5, linewidth=1.4, **look(index))
+        bins = read_reliability_bins(method)
+        axes.plot(
+            [100 * c for c, _, _ in bins], [100 * a for _, a, _ in bins], markersize=5, linewidth=1.4, **marker_style(index)
+        )
     axes.set(xlabel="confidence, %", ylabel="accuracy, %")
-    plain(axes)
+    style_axes(axes)
 
 
 def _draw_lines(canvas: "Canvas", view: View) -> None:
@@ -104,9 +108,11 @@ def _draw_lines(canvas: "Canvas", view: View) -> None:
         every = max(1, len(trace["x"]) // 8)
         dashed = "--" if trace["line"]["dash"] == "dash" else "-"
         style: dict[str, Any] = {"markersize": 5, "linewidth": 1.4, "markevery": every, "linestyle": dashed}
-        axes.plot(trace["x"], [float("nan") if y is None else y for y in trace["y"]], **style, **look(trace["meta"]["method"]))
+        axes.plot(
+            trace["x"], [float("nan") if y is None else y for y in trace["y"]], **style, **marker_style(trace["meta"]["method"])
+        )
     axes.set(xlabel=view.layout["xaxis"]["title"]["text"], ylabel=view.layout["title"]["text"])
-    plain(axes)
+    style_axes(axes)
 
 
 def _embed(image: bytes, alt: str) -> str:

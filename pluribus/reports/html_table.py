@@ -3,9 +3,9 @@
 import re
 from typing import Any
 
-from .columns import COSTS, SHARE, Column, is_regression, marks
-from .palette import PATHS, style
-from .reading import Value, counted, spread, written
+from .columns import COSTS, SHARE, Column, is_regression, mark_best
+from .palette import PATHS, method_style
+from .values import Value, format_count, format_spread, format_value
 
 
 def describe_comparison(results: dict[str, Any]) -> str:
@@ -15,12 +15,12 @@ def describe_comparison(results: dict[str, Any]) -> str:
     outputs = "regression" if is_regression(results) else f"{len(data['classes'])} classes" if data.get("classes") else ""
     sizes = [f"{data[part]:,} {word} rows" for part, word in (("train", "training"), ("test", "test")) if data.get(part)]
     told = [
-        f"{counted(len(results['methods']), 'method')} on {data.get('name') or 'the data'}",
+        f"{format_count(len(results['methods']), 'method')} on {data.get('name') or 'the data'}",
         *([f"{results['model']} as the network"] if results.get("model") else []),
         *([outputs] if outputs else []),
         *([" and ".join(sizes)] if sizes else []),
         *([f"held equal: {results['budget']['text']}"] if (results.get("budget") or {}).get("text") else []),
-        *([counted(len(seeds), "seed") + f" ({', '.join(map(str, seeds))})"] if seeds else []),
+        *([format_count(len(seeds), "seed") + f" ({', '.join(map(str, seeds))})"] if seeds else []),
     ]
     return " · ".join(told)
 
@@ -37,16 +37,16 @@ def _group(place: int, shown: list[Column]) -> str:
 
 
 def make_rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, Any]]:
-    marked = [marks(column, [column.of(method) for method in results["methods"]]) for column in shown]
+    marked = [mark_best(column, [column.of(method) for method in results["methods"]]) for column in shown]
     rows = []
     for index, method in enumerate(results["methods"]):
-        look, members = style(index), method.get("members")
+        look, members = method_style(index), method.get("members")
         rows.append(
             {
                 "name": method["name"],
                 "parts": re.findall(r"[^:,]+[:,]?|[:,]", str(method["name"])),
                 "look": look._asdict() | {"path": PATHS[look.shape]},
-                "members": counted(members, "member") if members else "",
+                "members": format_count(members, "member") if members else "",
                 "cells": [
                     _cell(column, column.of(method), marked[place][index], _group(place, shown))
                     for place, column in enumerate(shown)
@@ -59,8 +59,8 @@ def make_rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, An
 def _cell(column: Column, v: Value | None, mark: str, group: str) -> dict[str, Any]:
     if v is None:
         return {"text": "–", "spread": "", "value": None, "mark": "", "group": group}
-    text = written(v.value, column.kind, unit=False)
-    return {"text": text, "spread": spread(v, column.kind), "value": repr(v.value), "mark": mark, "group": group}
+    text = format_value(v.value, column.kind, unit=False)
+    return {"text": text, "spread": format_spread(v, column.kind), "value": repr(v.value), "mark": mark, "group": group}
 
 
 def explain_table(results: dict[str, Any], shown: list[Column]) -> str:

@@ -5,17 +5,17 @@ import re
 from typing import Any
 
 from ..core.files import replace_non_finite
-from .columns import columns
-from .figures import Figure, figures
+from .columns import select_columns
+from .figures import Figure, make_figures
 from .html_table import describe_comparison, explain_table, make_heading, make_rows
-from .palette import themes
-from .reading import finite, read
+from .palette import list_themes
 from .templates import load_template, read_asset
+from .values import read_value, to_finite
 
 IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp|bmp);base64,[A-Za-z0-9+/=\s]+")
 
 
-def page(results: dict[str, Any]) -> str:
+def render_page(results: dict[str, Any]) -> str:
     """The whole report: recommendation, table, figures, images, configuration."""
     try:
         from markupsafe import Markup
@@ -24,7 +24,7 @@ def page(results: dict[str, Any]) -> str:
         raise ImportError("the report needs jinja2 and plotly: pip install jinja2 plotly") from error
 
     results = replace_non_finite(results)
-    shown, drawn = columns(results), figures(results)
+    shown, drawn = select_columns(results), make_figures(results)
     rows = make_rows(results, shown)
     by_name = {row["name"]: row for row in rows}
     # A string in a script ends it at "</script", wherever that stands.
@@ -35,7 +35,7 @@ def page(results: dict[str, Any]) -> str:
         compared=describe_comparison(results),
         recommendation=[entry | {"entry": by_name.get(entry.get("method"))} for entry in results.get("recommendation") or []],
         notes=results.get("notes") or [],
-        themes=themes(),
+        themes=list_themes(),
         columns=[make_heading(column, place, shown) for place, column in enumerate(shown)],
         rows=rows,
         reading=explain_table(results, shown),
@@ -61,7 +61,7 @@ def _script(drawn: list[Figure]) -> str:
         for figure in drawn
         for place, panel in enumerate(figure.panels)
     }
-    text = json.dumps(replace_non_finite({"themes": themes(), "panels": panels}), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(replace_non_finite({"themes": list_themes(), "panels": panels}), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -69,7 +69,7 @@ def _about(results: dict[str, Any]) -> dict[str, Any]:
     head = ["method", "what it is", "spec", "members", "epochs", "training", "form", "passes", "runs"]
     rows = []
     for method in results["methods"]:
-        cost, seconds = method.get("cost") or {}, read(method, "seconds")
+        cost, seconds = method.get("cost") or {}, read_value(method, "seconds")
         rest = [method.get("members"), method.get("epochs"), f"{seconds.value:,.1f} s" if seconds else None]
         rest += [cost.get("form"), _number(cost.get("passes")), ", ".join(map(str, method.get("runs") or []))]
         cells = [method["name"], method.get("about"), method.get("spec"), *rest]
@@ -79,7 +79,7 @@ def _about(results: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(x: Any) -> str | None:
-    found = finite(x)
+    found = to_finite(x)
     return None if found is None else f"{found:.3g}"
 
 
@@ -94,7 +94,7 @@ def _unsure(results: dict[str, Any], rows: list[dict[str, Any]]) -> list[dict[st
 
 def _case(case: dict[str, Any]) -> dict[str, Any]:
     truth, answer, confidence = (case.get(key) for key in ("truth", "answer", "confidence"))
-    sure = finite(confidence)
+    sure = to_finite(confidence)
     image = case.get("image")
     # Only pixels that are in the file already: an address would be fetched.
     image = image if isinstance(image, str) and IMAGE.fullmatch(image) else None
@@ -116,7 +116,7 @@ def _setup(results: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     made = [(heading, _facts(part)) for heading, part in parts if part]
     data = {name: found for name, found in (results.get("data") or {}).items() if name != "classes"}
     made.insert(0, ("Data", _facts(data)))
-    seconds = read(results, "seconds")
+    seconds = read_value(results, "seconds")
     if seconds:
         made.append(("Time", [("training, summed over the runs", f"{seconds.value:,.0f} s")]))
     return [(heading, facts) for heading, facts in made if facts]

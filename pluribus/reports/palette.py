@@ -66,13 +66,13 @@ class Style(NamedTuple):
         return "dot" if self.open else "solid"
 
 
-def style(index: int) -> Style:
+def method_style(index: int) -> Style:
     """Of the method with this place in the table. No two of the first 64 look the same."""
     turn, colour = divmod(index, 8)
     return Style(colour, (colour + turn // 2) % 8, turn % 2 == 1)
 
 
-def themes() -> dict[str, dict[str, str]]:
+def list_themes() -> dict[str, dict[str, str]]:
     """By name, as the figures ask for them: `@ink`, `@3`."""
     colours: dict[str, Any] = {"light": LIGHT, "dark": DARK}
     return {mode: names | {str(i): colour for i, colour in enumerate(colours[mode])} for mode, names in THEMES.items()}

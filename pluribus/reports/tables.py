@@ -4,8 +4,8 @@ import csv
 import io
 from typing import Any
 
-from .columns import Column, columns, marks
-from .reading import Value, finite, spread, written
+from .columns import Column, mark_best, select_columns
+from .values import Value, format_spread, format_value, to_finite
 
 PLAIN = ("name", "spec", "members", "epochs")
 GROUPS = (
@@ -23,15 +23,17 @@ GROUPS = (
 )
 
 
-def csv_text(results: dict[str, Any]) -> str:
+def format_csv(results: dict[str, Any]) -> str:
     """One row a method. A number has four columns (its name, then _std, _low, _high), an interval three; missing is empty."""
     methods = results["methods"]
-    flat = [{key: found for place, prefix in GROUPS for key, found in _flat(method.get(place), prefix)} for method in methods]
+    flat = [
+        {key: found for place, prefix in GROUPS for key, found in _flatten(method.get(place), prefix)} for method in methods
+    ]
     # The order of first appearance would mix the groups where methods differ in what they have.
     head: dict[str, None] = {}
     for place, prefix in GROUPS:
         for method in methods:
-            head.update(dict.fromkeys(key for key, _ in _flat(method.get(place), prefix)))
+            head.update(dict.fromkeys(key for key, _ in _flatten(method.get(place), prefix)))
     file = io.StringIO()
     table = csv.writer(file, lineterminator="\n")
     table.writerow([*PLAIN, *head])
@@ -40,7 +42,7 @@ def csv_text(results: dict[str, Any]) -> str:
     return file.getvalue()
 
 
-def _flat(x: Any, key: str) -> list[tuple[str, Any]]:
+def _flatten(x: Any, key: str) -> list[tuple[str, Any]]:
     """Whatever ends in one number (or word), by the way to it. Curves are left to results.json."""
     if not isinstance(x, dict):
         return [] if isinstance(x, list) or x is None else [(key, x)]
@@ -51,20 +53,20 @@ def _flat(x: Any, key: str) -> list[tuple[str, Any]]:
     return [
         pair
         for name, entry in x.items()
-        for pair in _flat(entry, key + ("" if not key or key.endswith("_") else "_") + str(name))
+        for pair in _flatten(entry, key + ("" if not key or key.endswith("_") else "_") + str(name))
     ]
 
 
 def _cell(x: Any) -> Any:
-    number = finite(x)
+    number = to_finite(x)
     if number is not None:
         return int(number) if isinstance(x, int) else repr(number)
     return x if isinstance(x, str) else ""
 
 
-def markdown(results: dict[str, Any]) -> str:
+def format_markdown(results: dict[str, Any]) -> str:
     """For a README or an issue: what is recommended, the table, the command."""
-    shown = columns(results)
+    shown = select_columns(results)
     lines = [f"# {_inline(results.get('title') or 'Comparison')}", ""]
     for entry in results.get("recommendation") or []:
         limit, choice = entry.get("limit") or "recommended", entry.get("method") or "one plain network"
@@ -72,7 +74,7 @@ def markdown(results: dict[str, Any]) -> str:
     lines += [""] if results.get("recommendation") else []
     lines += _row(["method", *(_heading(column) for column in shown)])
     lines += _row(["---", *("---:" for _ in shown)])
-    marked = {column.key: marks(column, [column.of(method) for method in results["methods"]]) for column in shown}
+    marked = {column.key: mark_best(column, [column.of(method) for method in results["methods"]]) for column in shown}
     for index, method in enumerate(results["methods"]):
         cells = [_value(column, column.of(method), marked[column.key][index] == "best") for column in shown]
         lines += _row([_inline(str(method["name"])), *cells])
@@ -93,8 +95,8 @@ def _heading(column: Column) -> str:
 def _value(column: Column, v: Value | None, best: bool) -> str:
     if v is None:
         return ""
-    text = written(v.value, column.kind, unit=False)
-    beside = spread(v, column.kind)
+    text = format_value(v.value, column.kind, unit=False)
+    beside = format_spread(v, column.kind)
     return (f"**{text}**" if best else text) + (f" {beside if beside[0] == '±' else f'({beside})'}" if beside else "")
 
 

@@ -1,1 +1,1 @@
-"""From a configuration to a run folder, and what is read from one."""
+"""Runs: training from a configuration to a run folder, evaluating and predicting with it, and comparing methods."""

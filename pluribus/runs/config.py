@@ -1,5 +1,10 @@
-"""A run's whole configuration: what to learn, with which network, by which method, and how to train. YAML, and back."""
+"""The configuration of a run: data, network, method and training settings, from YAML or the command line, and back.
 
+Data, networks and methods are *choices*: a name with options, written `mimo`, `mimo:members=3,batch_repetition=2`, or as a
+mapping in a file.
+"""
+
+import contextlib
 import dataclasses
 import os
 import re
@@ -16,7 +21,6 @@ from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
 from ..data.catalog import SETS
 from ..training.settings import Settings, Share
-from .choice import parse, written
 
 CHOICE = "NAME, NAME:option=value,… or, in a file, a mapping with a name"
 
@@ -25,13 +29,22 @@ class ConfigError(PluribusError, ValueError):
     """A configuration that makes no sense; the message names the key."""
 
 
+def find_role(role: Literal["baseline", "reference"]) -> str:
+    """The name of the method with a role: gains are over the baseline, shares are of the reference's gain.
+
+    >>> find_role("baseline"), find_role("reference")
+    ('single', 'deep-ensemble')
+    """
+    return next(name for name, kind in Spec.registry.items() if kind.role == role)
+
+
 class Config(Settings):
-    """Everything that `pluribus train` is told."""
+    """Every setting of a run."""
 
     data: dict[str, Any] = Field({"name": "digits"}, description="a known set, a table, an image folder or an .npz")
     data_dir: str | None = Field(None, description="where data sets lie [PLURIBUS_DATA, or ~/.cache/pluribus/data]")
     model: dict[str, Any] | None = Field(None, description="the network [by the data]; `package.module:factory` is your own")
-    method: dict[str, Any] = Field({"name": "single"}, description="how the network becomes many")
+    method: dict[str, Any] = Field({"name": find_role("baseline")}, description="how the network becomes many")
     augment: Literal["auto", "none", "flip", "crop", "crop-flip"] = Field(
         "auto", description="none, flip, crop, crop-flip; auto: crop-flip for CIFAR"
     )
@@ -42,7 +55,9 @@ class Config(Settings):
     @classmethod
     def _a_choice(cls, value: Any) -> Any:
         if isinstance(value, str):
-            return parse(value)
+            return parse_choice(value)
+        if isinstance(value, Spec):
+            return describe_spec(value)
         if isinstance(value, Mapping) and not isinstance(value.get("name"), str):
             raise ValueError(f"needs a name, got {dict(value)}")
         return value
@@ -60,27 +75,45 @@ class Config(Settings):
 
     @property
     def spec(self) -> Spec:
-        return spec(self.method)
+        return build_spec(self.method)
 
     def title(self) -> str:
-        """For people: mnist · lenet5 · mimo:members=3"""
+        """A title such as "mnist · lenet5 · mimo:members=3"."""
         data = self.data["name"] if self.data["name"] in SETS else Path(self.data["name"]).name
-        return " · ".join([data, *([written(self.model)] if self.model else []), written(self.method)])
+        return " · ".join([data, *([format_choice(self.model)] if self.model else []), format_choice(self.method)])
 
 
-def chosen(method: Any) -> dict[str, Any]:
-    """A method as a file or a flag has it, as name and options; None is the default."""
+def parse_method(method: Any) -> dict[str, Any]:
+    """The name and the options of a method: a text, a mapping, a Spec, or None for the baseline.
+
+    >>> parse_method("mimo:members=2")
+    {'name': 'mimo', 'members': 2}
+    """
     if isinstance(method, str):
-        return parse(method)
+        return parse_choice(method)
     if method is None:
-        return {"name": "single"}
+        return {"name": find_role("baseline")}
+    if isinstance(method, Spec):
+        return describe_spec(method)
     if not isinstance(method, Mapping) or not isinstance(method.get("name"), str):
         raise ConfigError(f"method must be {CHOICE}, got {method!r}")
     return dict(method)
 
 
-def spec(choice: Mapping[str, Any]) -> Spec:
-    """The spec of a method by its name and options."""
+def describe_spec(spec: Spec) -> dict[str, Any]:
+    """The name of a spec, and those of its options that differ from their defaults."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Spec):
+            return describe_spec(value)
+        return [plain(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+    options = {f.name: getattr(spec, f.name) for f in dataclasses.fields(spec) if getattr(spec, f.name) != f.default}
+    return {"name": spec.name} | {name: plain(value) for name, value in options.items()}
+
+
+def build_spec(choice: Mapping[str, Any]) -> Spec:
+    """The spec of a method by its name and options. Raises ConfigError on an unknown name or option."""
     name = choice["name"]
     kind = Spec.registry.get(name) or Spec.registry.get(name.replace("_", "-"))
     if kind is None:
@@ -91,26 +124,26 @@ def spec(choice: Mapping[str, Any]) -> Spec:
         if option not in known:
             raise ConfigError(f"{name} has no option {option!r}; it has: {', '.join(known)}")
     for option, value in options.items():
-        if isinstance(value, (str, Mapping)) and option == "of":
-            options[option] = spec(parse(value) if isinstance(value, str) else value)
+        if isinstance(value, (str, Mapping)) and option == kind.nested_option:
+            options[option] = build_spec(parse_choice(value) if isinstance(value, str) else value)
     try:
         return kind(**options)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{name}: {error}") from error
 
 
-def configured(options: Mapping[str, Any], source: str = "") -> Config:
-    """A checked configuration, or one sentence about the first thing wrong with it."""
+def build_config(options: Mapping[str, Any], source: str = "") -> Config:
+    """Check options and build the configuration. Raises ConfigError with one sentence about the first wrong option."""
     try:
         made = Config(**options)
     except ValidationError as error:
-        raise ConfigError(explained(error, source)) from None
-    made.spec  # noqa: B018  unknown methods and options are said before any data is read
+        raise ConfigError(explain_validation_error(error, source)) from None
+    made.spec  # noqa: B018  raises on unknown methods and options before any data is read
     return made
 
 
-def located(config: Config) -> Config:
-    """With whole paths: whoever reads it may stand elsewhere."""
+def resolve_paths(config: Config) -> Config:
+    """Make paths absolute: a worker may run in another folder."""
     update: dict[str, Any] = {}
     path = Path(config.data["name"]).expanduser()
     if config.data["name"] not in SETS and path.exists():
@@ -120,8 +153,8 @@ def located(config: Config) -> Config:
     return config.model_copy(update=update)
 
 
-def explained(error: ValidationError, source: str = "") -> str:
-    """What pydantic found, in a sentence."""
+def explain_validation_error(error: ValidationError, source: str = "") -> str:
+    """One sentence about the first error that pydantic found."""
     first = error.errors()[0]
     key = str(first["loc"][0]) if first["loc"] else ""
     where = f"{source}: " if source else ""
@@ -132,11 +165,11 @@ def explained(error: ValidationError, source: str = "") -> str:
         message = first["msg"].removeprefix("Value error, ")
         return f"{where}{key}{' ' if message.startswith(('must', 'needs')) else ': '}{message}" if key else where + message
     number = isinstance(got, str) and re.fullmatch(r"[-+.\d]+", got)  # flags are texts
-    return f"{where}{key} must be {_what(first, got)}, got {got if number else repr(got)}"
+    return f"{where}{key} must be {_describe_expected(first, got)}, got {got if number else repr(got)}"
 
 
-def _what(error: Any, got: Any) -> str:
-    """What pydantic expected, as people say it."""
+def _describe_expected(error: Any, got: Any) -> str:
+    """What pydantic expected, in plain words."""
     limits = error.get("ctx", {})
     kind = error["type"]
     if kind == "literal_error":
@@ -151,8 +184,8 @@ def _what(error: Any, got: Any) -> str:
     return names.get(kind.split("_")[0], str(error["msg"]).removeprefix("Input should be "))
 
 
-def read(path: Path) -> dict[str, Any]:
-    """The settings in a YAML file, unchecked."""
+def read_settings(path: Path) -> dict[str, Any]:
+    """Read the settings in a YAML file, without checking them. Raises FileError if it holds none."""
     if not path.exists():
         raise FileError(f"there is no configuration {path}")
     if path.is_dir():
@@ -174,9 +207,92 @@ def read(path: Path) -> dict[str, Any]:
     return content
 
 
-def save(config: Config, path: Path) -> None:
-    """Every setting, in the order of the page above."""
+def save_config(config: Config, path: Path) -> None:
+    """Write every setting as YAML: first what is learnt, then how it is trained."""
     content = config.model_dump(mode="json")
     order = ["data", "data_dir", "model", "method", "augment", "validation", "rows"]
     arranged = {key: content[key] for key in [*order, *(key for key in content if key not in order)]}
     write_file(path, yaml.safe_dump(arranged, sort_keys=False, allow_unicode=True))
+
+
+# --- choices: a name with options ------------------------------------------------------------------------------------
+
+
+class ChoiceError(PluribusError, ValueError):
+    """A choice that cannot be read."""
+
+
+def parse_choice(text: str) -> dict[str, Any]:
+    """Parse `NAME:option=value,…` into a name and options. Raises ChoiceError.
+
+    >>> parse_choice("mimo:members=3,first=conv1")
+    {'name': 'mimo', 'members': 3, 'first': 'conv1'}
+    >>> parse_choice("nets.mine:build:hidden=[64, 64]")
+    {'name': 'nets.mine:build', 'hidden': [64, 64]}
+    """
+    name, options = text.strip(), ""
+    head, colon, tail = text.strip().rpartition(":")
+    if colon and "=" in tail.split(",")[0]:
+        name, options = head, tail
+    if not name or "=" in name:
+        raise ChoiceError(f"must be NAME or NAME:option=value,option=value, got {text!r}")
+    choice: dict[str, Any] = {"name": name}
+    for piece in split_at_commas(options):
+        key, equals, value = piece.partition("=")
+        if not equals or not key.strip() or key.strip() == "name":
+            raise ChoiceError(f"options are written option=value, got {piece!r} in {text!r}")
+        choice[key.strip()] = parse_value(value)
+    return choice
+
+
+def split_choices(text: str) -> list[str]:
+    """Split a list of choices at its commas; a piece `option=value` belongs to the choice before it.
+
+    >>> split_choices("inner,mimo:members=3,batch_repetition=2,treenet")
+    ['inner', 'mimo:members=3,batch_repetition=2', 'treenet']
+    """
+    found: list[str] = []
+    for piece in split_at_commas(text):
+        head = piece.split("=")[0]
+        if found and "=" in piece and ":" not in head:
+            found[-1] += f",{piece}"
+        else:
+            found.append(piece.strip())
+    return found
+
+
+def split_at_commas(text: str) -> list[str]:
+    """Split a text at the commas that are not inside brackets."""
+    pieces, depth, begun = [], 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter in "[({") - (letter in "])}")
+        if letter == "," and depth == 0:
+            pieces.append(text[begun:place])
+            begun = place + 1
+    pieces.append(text[begun:])
+    return [piece for piece in pieces if piece.strip()]
+
+
+def parse_value(text: str) -> Any:
+    """Parse a value as YAML does: a number, true, false, null, a [list] or a text. Unlike in YAML, 1e-3 is a number."""
+    with contextlib.suppress(ValueError):
+        return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+
+
+def format_choice(choice: dict[str, Any]) -> str:
+    """The short form of a choice, `NAME:option=value,…`.
+
+    >>> format_choice({"name": "deep-ensemble", "members": 3, "of": {"name": "mimo"}})
+    'deep-ensemble:members=3,of=mimo'
+    """
+
+    def text(value: Any) -> str:
+        nested = isinstance(value, Mapping) and set(value) == {"name"}
+        return value["name"] if nested else str(value)
+
+    options = ",".join(f"{key}={text(value)}" for key, value in choice.items() if key != "name")
+    return f"{choice['name']}:{options}" if options else choice["name"]

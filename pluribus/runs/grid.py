@@ -16,10 +16,9 @@ import yaml
 from ..core.errors import FileError, PluribusError
 from ..core.files import write_file
 from ..experiments import Job, describe_unfinished, read_failure, run_jobs
-from .choice import written
-from .config import Config, ConfigError, chosen, configured, located, read
-from .folder import Run
-from .judging import Judging, asked
+from .config import Config, ConfigError, build_config, format_choice, parse_method, read_settings, resolve_paths
+from .evaluation import EvaluationSettings, build_evaluation_settings
+from .run_folder import Run
 
 Report = Callable[[list[dict[str, Any]]], None]
 
@@ -33,7 +32,7 @@ class Cell:
 
     @property
     def method(self) -> str:
-        return written(self.options["method"])
+        return format_choice(self.options["method"])
 
     @property
     def seed(self) -> int:
@@ -46,7 +45,7 @@ class Grid:
 
     path: Path
     cells: tuple[Cell, ...]
-    judging: Judging | None = None
+    judging: EvaluationSettings | None = None
 
     @staticmethod
     def planned(
@@ -54,7 +53,7 @@ class Grid:
         options: Mapping[str, Any],
         methods: list[Any],
         seeds: list[int],
-        judging: Judging | None = None,
+        judging: EvaluationSettings | None = None,
         given: Callable[[Config], Mapping[str, Any]] = lambda _: {},
     ) -> "Grid":
         """The grid in a new folder, every cell checked before the first one starts. `given` has settings for some runs only."""
@@ -64,11 +63,11 @@ class Grid:
             raise FileError(f"{path} is not empty: go on with it by --resume, or name another folder with --out")
         cells = []
         for method in methods:
-            choice = chosen(method)
-            own = given(configured(dict(options) | {"method": choice, "seed": seeds[0]}))
+            choice = parse_method(method)
+            own = given(build_config(dict(options) | {"method": choice, "seed": seeds[0]}))
             for seed in seeds:
-                wanted = located(configured(dict(options) | {"method": choice, "seed": seed} | dict(own)))
-                safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in written(choice))
+                wanted = resolve_paths(build_config(dict(options) | {"method": choice, "seed": seed} | dict(own)))
+                safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in format_choice(choice))
                 cells.append(Cell(f"{safe}-seed{seed}", wanted.model_dump(mode="json")))
         names = [cell.name for cell in cells]
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -83,17 +82,17 @@ class Grid:
         return grid
 
     @staticmethod
-    def opened(path: Path, judging: Judging | None = None) -> "Grid":
-        content = read(path / "grid.yaml")
+    def opened(path: Path, judging: EvaluationSettings | None = None) -> "Grid":
+        content = read_settings(path / "grid.yaml")
         for name, options in content.items():
             if not isinstance(options, dict):
                 raise FileError(f"{path / 'grid.yaml'} must hold the settings of each run, got {options!r} for {name}")
-        cells = [Cell(name, configured(options, name).model_dump(mode="json")) for name, options in content.items()]
+        cells = [Cell(name, build_config(options, name).model_dump(mode="json")) for name, options in content.items()]
         return Grid(path, tuple(cells), judging)
 
     def finished(self, cell: Cell) -> bool:
         run = Run(self.path / cell.name)
-        return run.finished and (self.judging is None or run.judged)
+        return run.is_finished and (self.judging is None or run.is_judged)
 
     def run(self, workers: str = "1", report: Report | None = None, *, whole: bool = True) -> list[dict[str, Any]]:
         """Run what is not finished; a dead worker's runs are taken up again. Returns a state for every cell.
@@ -149,9 +148,9 @@ class Grid:
 def state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
     about: dict[str, Any] = {"method": cell.method, "seed": cell.seed, "state": "waiting", "scores": {}}
     failed = bool(read_failure(run.path))
-    if run.finished:
+    if run.is_finished:
         result = run.read_json("result.json")
-        now = "done" if run.judged or not judging else "failed" if failed else "judging"
+        now = "done" if run.is_judged or not judging else "failed" if failed else "judging"
         return about | {"state": now, "scores": result["scores"], "seconds": result["seconds"]}
     if failed:
         return about | {"state": "failed"}
@@ -166,13 +165,13 @@ def state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
 
 def run_cell(options: dict[str, Any], path: str, judging: dict[str, Any] | None = None) -> None:
     """Train one run from wherever it stopped, and judge it if a judging is asked for. A worker calls this."""
-    from .evaluate import judge
-    from .train import train
+    from .evaluation import judge_run
+    from .training import train_run
 
     folder = Path(path)
-    train(configured(options), folder, resume=True, progress=False, wait=True)
-    if judging is not None and not Run(folder).judged:
-        judge(folder, asked(**judging))
+    train_run(build_config(options), folder, resume=True, progress=False, wait=True)
+    if judging is not None and not Run(folder).is_judged:
+        judge_run(folder, build_evaluation_settings(**judging))
 
 
 def seeds_of(text: str | None, first: Any) -> list[int]:

@@ -7,8 +7,8 @@ from torch import nn
 import pluribus
 from pluribus import DeepEnsemble, Single
 from pluribus.analysis import Attack
-from pluribus.analysis.attacks import gradient
-from pluribus.analysis.region import Region
+from pluribus.analysis.attacks import compute_gradient
+from pluribus.analysis.perturbation_region import PerturbationRegion
 
 SPECS = {
     "fgsm": Attack(0.03, 0.03, iterations=1),
@@ -79,7 +79,9 @@ def box(theirs, spec):
 
 def last_point(ensemble, x, y, spec, low, high):
     """Where the first run ends. `attack` itself keeps the best point on the way, which need not be the last."""
-    region = Region(x, torch.full_like(x, low), torch.full_like(x, high), torch.ones_like(x), spec.norm, spec.epsilon)
+    region = PerturbationRegion(
+        x, torch.full_like(x, low), torch.full_like(x, high), torch.ones_like(x), spec.norm, spec.epsilon
+    )
     for _ in range(spec.iterations):
-        x = region.step(x, gradient(ensemble, x, y, spec), spec.step)
+        x = region.take_step(x, compute_gradient(ensemble, x, y, spec), spec.step)
     return x

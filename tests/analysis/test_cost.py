@@ -5,7 +5,14 @@ import torch
 from torch import nn
 
 import pluribus
-from pluribus.analysis.cost import Cost, compared, cost, form, peak, training_flops
+from pluribus.analysis.cost import (
+    Cost,
+    choose_deployment,
+    compare_cost,
+    compare_latency,
+    compare_training_flops,
+    measure_peak_memory,
+)
 
 
 def net():
@@ -14,7 +21,7 @@ def net():
 
 def costs(spec, rows=16) -> Cost:
     x, y, base = torch.randn(rows, 6), torch.randint(3, (rows,)), net()
-    return cost(pluribus.ensemble(base, spec, example=x), base, x, y, repeats=3)
+    return compare_cost(pluribus.ensemble(base, spec, example=x), base, x, y, repeats=3)
 
 
 def test_a_single_network_costs_itself():
@@ -43,12 +50,12 @@ def test_mimo_trains_its_first_and_last_layer_twice_and_the_rest_once():
     mimo = pluribus.ensemble(base, pluribus.MIMO(members=2), example=x)
     # Forward and both gradients; the input itself needs none, so the first layer has one product less.
     first, middle, last = 2 * 6 * 8, 3 * 8 * 8, 3 * 8 * 3
-    assert training_flops(mimo, base, x, y) == pytest.approx((2 * first + middle + 2 * last) / (first + middle + last))
+    assert compare_training_flops(mimo, base, x, y) == pytest.approx((2 * first + middle + 2 * last) / (first + middle + last))
 
 
 def test_an_ensemble_that_has_seen_no_input_is_measured_all_the_same():
     x, y, base = torch.randn(16, 6), torch.randint(3, (16,)), net()
-    found = cost(pluribus.ensemble(base, pluribus.MIMO(members=2)), base, x, y, repeats=2)
+    found = compare_cost(pluribus.ensemble(base, pluribus.MIMO(members=2)), base, x, y, repeats=2)
     assert found.form == "folded"
     assert found.deployed_flops is not None
 
@@ -58,7 +65,7 @@ def test_measuring_changes_neither_weights_nor_gradients_nor_modes():
     ensemble = pluribus.ensemble(base, pluribus.MCDropout(rate=0.5), example=x).train()
     before = {name: value.clone() for name, value in ensemble.state_dict().items()}
     state = torch.get_rng_state()
-    cost(ensemble, base, x, y, repeats=2)
+    compare_cost(ensemble, base, x, y, repeats=2)
     assert all(torch.equal(value, before[name]) for name, value in ensemble.state_dict().items())
     assert all(parameter.grad is None for parameter in ensemble.parameters())
     assert ensemble.training
@@ -68,7 +75,7 @@ def test_measuring_changes_neither_weights_nor_gradients_nor_modes():
 def test_costs_are_ratios_to_the_base_that_is_given_not_to_the_one_that_was_converted():
     x, y = torch.randn(16, 6), torch.randint(3, (16,))
     wide = nn.Sequential(nn.Linear(6, 80), nn.ReLU(), nn.Linear(80, 3))
-    found = cost(pluribus.ensemble(net(), pluribus.Single(), example=x), wide, x, y, repeats=2)
+    found = compare_cost(pluribus.ensemble(net(), pluribus.Single(), example=x), wide, x, y, repeats=2)
     assert found.deployed_flops == pytest.approx(0.1)
 
 
@@ -83,9 +90,9 @@ def test_the_peak_counts_what_lives_at_the_same_time():
     def all_at_once():
         return torch.stack([x + 1, x + 2, x + 3])
 
-    assert peak(chain) == 2 * 4000
-    assert peak(all_at_once) == 3 * 4000 + 3 * 4000
-    assert peak(lambda: x.view(10, 100)) == 0  # a view makes nothing
+    assert measure_peak_memory(chain) == 2 * 4000
+    assert measure_peak_memory(all_at_once) == 3 * 4000 + 3 * 4000
+    assert measure_peak_memory(lambda: x.view(10, 100)) == 0  # a view makes nothing
 
 
 def test_memory_of_an_answer_grows_with_draws_and_folding_takes_it_back():
@@ -97,8 +104,8 @@ def test_memory_of_an_answer_grows_with_draws_and_folding_takes_it_back():
 def test_the_form_is_the_one_with_fewer_flops():
     x = torch.randn(4, 6)
     told = pluribus.ensemble(net(), pluribus.MCDropout(rate=0.5), example=x).eval().describe()
-    assert form(told)[0] == "ensemble"  # noise cannot be folded
-    assert form(told)[1:] == (told.flops, told.parameters)
+    assert choose_deployment(told)[0] == "ensemble"  # noise cannot be folded
+    assert choose_deployment(told)[1:] == (told.flops, told.parameters)
 
 
 def test_twice_the_work_takes_longer():
@@ -107,6 +114,6 @@ def test_twice_the_work_takes_longer():
     def work(times):
         return lambda: [x @ x for _ in range(times)]
 
-    found = compared(work(4), work(1), repeats=9)
+    found = compare_latency(work(4), work(1), repeats=9)
     assert found.low <= found.value <= found.high
     assert found.value > 1.5

@@ -6,7 +6,7 @@ from torch import nn
 
 import pluribus
 from pluribus import DeepEnsemble, MCDropout, Variance, VariationalDropout
-from pluribus.analysis.pruning import deviations, prune, sparsity
+from pluribus.analysis.pruning import prune, sparsity, standard_deviations
 from pluribus.core import random_weights
 from pluribus.methods.variational import PARAMETERIZATIONS
 from tests.networks import words
@@ -70,7 +70,7 @@ def test_all_weights_at_their_mean_answer_as_the_mean():
     x = torch.randn(5, 6, dtype=torch.double)
     for kind in ("layer", "neuron", "weight", "additive"):
         ensemble = made(SPECS[kind])
-        pruned = prune(ensemble, deviations(ensemble), share=1.0, to="mean")
+        pruned = prune(ensemble, standard_deviations(ensemble), share=1.0, to="mean")
         ensemble.answer = "mean"
         torch.testing.assert_close(pruned(x), ensemble(x).expand(4, -1, -1), rtol=0, atol=1e-6)
 
@@ -81,7 +81,7 @@ def test_deviations_are_those_of_draws():
         ensemble = made(spec)
         ensemble(torch.randn(2, 6, dtype=torch.double))
         layer = ensemble.freeze(samples=500).net[0]
-        ratio = torch.stack([layer.plain(i).weight for i in range(500)]).std(0) / deviations(ensemble)["0"]
+        ratio = torch.stack([layer.plain(i).weight for i in range(500)]).std(0) / standard_deviations(ensemble)["0"]
         assert (ratio - 1).abs().max() < 0.2
         assert ratio.mean().item() == pytest.approx(1, abs=0.025)
 
@@ -101,9 +101,9 @@ def test_the_share_is_of_all_layers_together_and_exact_among_equals():
 def test_weights_at_their_mean_are_not_zero_unless_that_is():
     for name, spec in SPECS.items():
         ensemble = made(spec)
-        pruned = prune(ensemble, deviations(ensemble), share=0.5, to="mean")
+        pruned = prune(ensemble, standard_deviations(ensemble), share=0.5, to="mean")
         assert sparsity(pruned) == {"0": 0.5 if "variance" in name or name == "zero-mean" else 0.0}
-        assert sparsity(prune(pruned, deviations(pruned), share=0.75)) == {"0": 0.75}
+        assert sparsity(prune(pruned, standard_deviations(pruned), share=0.75)) == {"0": 0.75}
 
 
 def test_pruning_twice_adds_up():
@@ -119,10 +119,10 @@ def test_a_pruned_ensemble_is_saved_and_loaded(spec, to, tmp_path):
     net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3)).double()
     ensemble = pluribus.ensemble(net, spec).eval()
     x = torch.randn(3, 6, dtype=torch.double)
-    pruned = prune(ensemble, deviations(ensemble), share=0.6, to=to)
+    pruned = prune(ensemble, standard_deviations(ensemble), share=0.6, to=to)
     again = pluribus.load(pluribus.save(pruned, tmp_path / "pruned"), net).eval()
-    for name, deviation in deviations(pruned).items():
-        assert torch.equal(deviations(again)[name], deviation)
+    for name, deviation in standard_deviations(pruned).items():
+        assert torch.equal(standard_deviations(again)[name], deviation)
     assert sparsity(again) == sparsity(pruned)
     answers = []
     for each in (pruned, again):
@@ -136,7 +136,7 @@ def test_a_pruned_ensemble_is_saved_and_loaded(spec, to, tmp_path):
 def test_the_parts_of_a_deep_ensemble_are_pruned_by_name():
     net = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 3))
     ensemble = pluribus.ensemble(net, DeepEnsemble(3, of=Variance()))
-    scores = deviations(ensemble)
+    scores = standard_deviations(ensemble)
     assert list(scores) == ["0.net.0", "1.net.0", "2.net.0"]
     pruned = prune(ensemble, {"1.net.0": scores["1.net.0"]}, share=0.5)
     assert sparsity(pruned) == {"0.net.0": 0, "1.net.0": 0.5, "2.net.0": 0}
@@ -146,9 +146,9 @@ def test_the_parts_of_a_deep_ensemble_are_pruned_by_name():
 def test_describe_tells_what_was_pruned():
     ensemble = made(SPECS["additive"])
     assert "pruned" not in words(ensemble.describe())
-    zero = prune(ensemble, deviations(ensemble), share=0.25)
+    zero = prune(ensemble, standard_deviations(ensemble), share=0.25)
     assert "pruned 0: 25.0 % of 48 weights are zero" in words(zero.describe())
-    both = prune(zero, deviations(zero), share=0.5, to="mean")
+    both = prune(zero, standard_deviations(zero), share=0.5, to="mean")
     assert "pruned 0: 25.0 % of 48 weights are zero, 25.0 % of 48 weights are their mean" in words(both.describe())
 
 
@@ -178,8 +178,8 @@ def test_the_sparse_product_is_the_dense_one(spec, shape, monkeypatch):
 def test_few_zeros_and_convolutions_stay_dense(monkeypatch):
     monkeypatch.setattr(random_weights, "LARGE", 1)
     ensemble = made(kind="conv")
-    layer = prune(ensemble, deviations(ensemble), share=0.99).net[0]
-    linear = prune(made(), deviations(made()), share=0.8).net[0]
+    layer = prune(ensemble, standard_deviations(ensemble), share=0.99).net[0]
+    linear = prune(made(), standard_deviations(made()), share=0.8).net[0]
     with torch.no_grad():
         assert layer.compressed(layer.variance()).layout is torch.strided
         assert linear.compressed(linear.variance()).layout is torch.strided
@@ -188,14 +188,14 @@ def test_few_zeros_and_convolutions_stay_dense(monkeypatch):
 def test_half_precision_answers_in_half_precision(monkeypatch):
     monkeypatch.setattr(random_weights, "LARGE", 1000)
     ensemble = pluribus.ensemble(nn.Sequential(nn.Linear(40, 30)).bfloat16(), Variance(include="0")).eval()
-    pruned = prune(ensemble, deviations(ensemble), share=0.96)
+    pruned = prune(ensemble, standard_deviations(ensemble), share=0.96)
     with torch.no_grad():
         assert pruned.net[0].compressed(pruned.net[0].variance()).layout is torch.sparse_csr
         assert pruned(torch.randn(3, 40, dtype=torch.bfloat16)).dtype == torch.bfloat16
 
 
 def test_a_pruned_ensemble_can_be_trained():
-    ensemble = prune(made(), deviations(made()), share=0.95)
+    ensemble = prune(made(), standard_deviations(made()), share=0.95)
     x = torch.randn(4, 6, dtype=torch.double)
     ensemble.predict(x)
     ensemble.train().loss(x, torch.arange(4)).backward()
@@ -223,4 +223,4 @@ def test_mistakes_are_answered_with_a_sentence(scores, options, said):
 def test_an_ensemble_without_random_weights_says_so():
     ensemble = pluribus.ensemble(nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)), MCDropout())
     with pytest.raises(ValueError, match="got none in MCDropout"):
-        deviations(ensemble)
+        standard_deviations(ensemble)

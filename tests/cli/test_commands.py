@@ -135,7 +135,7 @@ def test_digits_are_learnt_judged_and_told(pluribus, work, digit):
     assert answer["label"] == label
     assert answer["confidence"] == max(answer["probabilities"].values())
     assert sum(answer["probabilities"].values()) == pytest.approx(1, abs=1e-5)
-    assert 0 <= answer["disagreement"] <= answer["uncertainty"]
+    assert 0 <= answer["mutual_information"] <= answer["uncertainty"]
     shown = pluribus(f"predict run {name}").out
     assert "confidence" in shown
     assert "probabilities" not in shown
@@ -228,18 +228,18 @@ def test_a_table_without_names_is_told_without_names(pluribus, work):
 
 def test_an_image_is_read_as_those_of_training_were(work):
     """Made smaller in the same way, and turned upright."""
-    from pluribus.data import folder
-    from pluribus.runs.predict import read
+    from pluribus.data import image_folder
+    from pluribus.runs.prediction import read_rows
 
     photos(classes=("cat", "dog"), each=2)(work)
     path = work / "photos/cat/turned.jpg"
     turned = Image.Exif()
     turned[0x0112] = 6
     Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 20), np.uint8)).save(path, exif=turned)
-    data = folder.read(work / "photos", size=5, test=0)
+    data = image_folder.read(work / "photos", size=5, test=0)
     names = sorted((work / "photos/cat").iterdir())
     for row, name in enumerate(names):
-        assert torch.equal(read(name, data.preparation, data.shape)[0], data.train.x[row])
+        assert torch.equal(read_rows(name, data.preparation, data.shape)[0], data.train.x[row])
 
 
 def test_images_may_come_as_arrays(pluribus, a_copy, work):

@@ -1,7 +1,7 @@
 """Wrong invocations and files: each ends with exit code 2 and one sentence that names the thing and the cure.
 
 Nothing that was there changes, nothing is left behind, and no payload runs. The table is in wrong_settings, wrong_files,
-wrong_judging, wrong_bench and wrong_papers.
+wrong_evaluate, wrong_bench and wrong_reproduce.
 """
 
 import errno
@@ -16,9 +16,9 @@ import pytest
 from .cases import TRAIN
 from .files import UNFINISHED, file, photos, png, rows
 from .wrong_bench import BENCH
+from .wrong_evaluate import JUDGING
 from .wrong_files import DATA, NETWORKS, RUNS
-from .wrong_judging import JUDGING
-from .wrong_papers import PAPERS
+from .wrong_reproduce import PAPERS
 from .wrong_settings import COMMANDS, PLACES, SETTINGS
 
 EVERY = [*COMMANDS, *SETTINGS, *PLACES, *DATA, *NETWORKS, *RUNS, *JUDGING, *BENCH, *PAPERS]

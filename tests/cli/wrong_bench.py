@@ -24,12 +24,17 @@ BENCH = [
     case(
         "bench over something else",
         f"{SMALL} --out a",
-        "a/bench.json does not hold what `pluribus bench` leaves",
+        "a/bench.json does not hold results of `pluribus bench`",
         file("a/bench.json", '{"format": 1}'),
     ),
     case("bench over half a file", f"{SMALL} --out a", "a/bench.json does not hold", file("a/bench.json", '{"format":')),
     case("nothing benched before", "bench --part none --out a", "there are no results in a|--out"),
     case("docs missing", f"{SMALL} --docs no.md", "cannot read the document no.md: No such file"),
     case("docs without marks", f"{SMALL} --docs a.md", "a.md has no place for the cost table: put", file("a.md", "# Mine")),
-    case("docs binary", f"{SMALL} --docs a.md", "cannot read the document a.md: it is no text", file("a.md", b"\xff\xfe\x00")),
+    case(
+        "docs binary",
+        f"{SMALL} --docs a.md",
+        "cannot read the document a.md: it is not a text file",
+        file("a.md", b"\xff\xfe\x00"),
+    ),
 ]

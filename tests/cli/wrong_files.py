@@ -145,7 +145,7 @@ DATA = [
     case("npz that is none", "train --data rows.npz", "rows.npz is no archive", file("rows.npz", "mine")),
     case("get unknown", "data get minst", "no data set 'minst'|'mnist'"),
     case("get what is here", "data get digits", "digits needs no files"),
-    case("get what cannot be got", "data get svhn", "svhn cannot be got by itself|by hand"),
+    case("get what cannot be got", "data get svhn", "svhn cannot be downloaded|by hand"),
     case("check unknown", "data check minst", "no data set 'minst'|'mnist'"),
     case("check damaged", "data check mnist", "mnist is not as it was published|pluribus data get mnist", mnist()),
     case("check missing", "data check mnist", "mnist is not complete|pluribus data get mnist"),

@@ -73,7 +73,7 @@ SETTINGS = [
     case("unknown schedule", "train --schedule cosin", "schedule must be|did you mean 'cosine'?|got 'cosin'"),
     case("label smoothing 1", "train --label-smoothing 1", "label_smoothing must be less than 1, got 1"),
     case("validation 1", "train --validation 1", "validation must be less than 1, got 1"),
-    case("validation of too few", "train --rows 2", "2 training rows: too few to set 0.1 of them aside|set validation to 0"),
+    case("validation of too few", "train --rows 2", "2 training rows: too few to hold 0.1 of them out|set validation to 0"),
     case("rows 1", "train --rows 1", "rows must be at least 2, got 1"),
     case("unknown augmentation", "train --augment flop", "augment must be auto, none, flip|did you mean 'flip'?|got 'flop'"),
     case("workers 0", "train --seeds 2 --workers 0", "--workers must be a number of processes|dask://|'0'"),

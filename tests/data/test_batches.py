@@ -11,12 +11,12 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from pluribus.core.errors import DataError
 from pluribus.core.seeds import derive_seed
 from pluribus.data import Part, Pixels, Preparation
-from pluribus.data.batches import Given, Stored
+from pluribus.data.batches import LoaderBatches, TensorBatches
 
 
 def stored(rows=10, size=4, **options):
     x = torch.arange(rows).float().unsqueeze(1)
-    return Stored(Part(x, torch.arange(rows)), size, Preparation(), **options)
+    return TensorBatches(Part(x, torch.arange(rows)), size, Preparation(), **options)
 
 
 def labels(batches):
@@ -79,16 +79,16 @@ def test_processes_share_every_batch_and_their_weights_make_its_mean(rows, shuff
 def test_augmentation_is_the_same_for_one_process_and_two():
     x = torch.randint(0, 256, (8, 1, 6, 6), dtype=torch.uint8)
     options = {"shuffled": True, "augmentation": "crop-flip"}
-    alone = next(iter(Stored(Part(x, torch.arange(8)), 8, Pixels(), **options)))
+    alone = next(iter(TensorBatches(Part(x, torch.arange(8)), 8, Pixels(), **options)))
     for rank in range(2):
-        batches = Stored(Part(x, torch.arange(8)), 8, Pixels(), **options)
+        batches = TensorBatches(Part(x, torch.arange(8)), 8, Pixels(), **options)
         batches.rank, batches.world = rank, 2
         torch.testing.assert_close(next(iter(batches)).x, alone.x[rank::2])
 
 
 def test_a_loader_of_ones_own_repeats_and_goes_on_from_the_middle():
     loader = DataLoader(TensorDataset(torch.arange(40).float(), torch.arange(40)), 8, shuffle=True)
-    batches = Given(loader, seed=3)
+    batches = LoaderBatches(loader, seed=3)
     whole = labels(batches)
     torch.rand(5)  # what was drawn before does not matter
     assert labels(batches) == whole
@@ -117,7 +117,7 @@ def test_a_loader_may_draw_from_any_generator(draw):
 
     def rows(start):
         loader = DataLoader(Noisy(draw), 4, shuffle=True, generator=torch.Generator().manual_seed(0))
-        batches = Given(loader, seed=3)
+        batches = LoaderBatches(loader, seed=3)
         batches.epoch, batches.start = 1, start
         return [(batch.x.tolist(), batch.y.tolist()) for batch in batches]
 
@@ -131,7 +131,7 @@ def test_a_loader_may_draw_from_any_generator(draw):
 
 
 def test_a_batch_too_small_for_its_processes_is_refused():
-    batches = Given([(torch.zeros(1, 2), torch.zeros(1))])
+    batches = LoaderBatches([(torch.zeros(1, 2), torch.zeros(1))])
     batches.world = 2
     with pytest.raises(DataError, match="cannot be shared by 2 processes"):
         list(batches)

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from pluribus.data import load
-from pluribus.data.corruptions import EXTRA, KINDS, SEVERITIES, STANDARD, corrupted
+from pluribus.data.corruptions import EXTRA, KINDS, SEVERITIES, STANDARD, corrupt
 
 from .pictures import scenes
 
@@ -24,7 +24,7 @@ NOT_MONOTONE = {
 
 def from_clean(images, kind):
     """The mean squared distance from the clean images at each severity."""
-    return [(corrupted(images, kind, severity).double() - images).square().mean().item() for severity in SEVERITIES]
+    return [(corrupt(images, kind, severity).double() - images).square().mean().item() for severity in SEVERITIES]
 
 
 def test_there_are_fifteen_standard_corruptions_and_four_more():
@@ -37,7 +37,7 @@ def test_every_severity_keeps_shape_and_bytes_and_changes_images(kind, shape):
     images = scenes(6, *shape)
     kept = images.clone()
     for severity in SEVERITIES:
-        out = corrupted(images, kind, severity)
+        out = corrupt(images, kind, severity)
         assert out.shape == images.shape
         assert out.dtype == torch.uint8
         grey, tiny = kind == "saturate" and shape[0] == 1, kind == "zoom-blur" and severity == 1 and shape[1] == 8
@@ -49,23 +49,23 @@ def test_every_severity_keeps_shape_and_bytes_and_changes_images(kind, shape):
 def test_a_seed_repeats_and_another_differs(kind):
     images = scenes(4)
     torch.manual_seed(1)
-    one = corrupted(images, kind, 3, seed=7)
+    one = corrupt(images, kind, 3, seed=7)
     torch.manual_seed(2)
-    assert torch.equal(corrupted(images, kind, 3, seed=7), one)
-    assert torch.equal(corrupted(images, kind, 3, seed=8), one) == (kind not in DRAWN)
+    assert torch.equal(corrupt(images, kind, 3, seed=7), one)
+    assert torch.equal(corrupt(images, kind, 3, seed=8), one) == (kind not in DRAWN)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_image_does_not_depend_on_those_beside_it(kind):
     images = scenes(700)  # more than are computed at once
-    whole = corrupted(images, kind, 4)
+    whole = corrupt(images, kind, 4)
     for part in (slice(0, 1), slice(3, 5), slice(340, 343)):
-        assert torch.equal(corrupted(images[part], kind, 4, first=part.start), whole[part])
+        assert torch.equal(corrupt(images[part], kind, 4, first=part.start), whole[part])
 
 
 @pytest.mark.parametrize("kind", sorted(DRAWN))
 def test_equal_images_get_different_draws(kind):
-    out = corrupted(scenes(1).expand(3, -1, -1, -1), kind, 3)
+    out = corrupt(scenes(1).expand(3, -1, -1, -1), kind, 3)
     assert not torch.equal(out[0], out[1])
     assert not torch.equal(out[1], out[2])
 
@@ -73,7 +73,7 @@ def test_equal_images_get_different_draws(kind):
 def test_no_global_generator_is_touched():
     before, numbers = torch.get_rng_state(), np.random.get_state()[1].copy()
     for kind in KINDS:
-        corrupted(scenes(2), kind, 5)
+        corrupt(scenes(2), kind, 5)
     assert torch.equal(torch.get_rng_state(), before)
     assert np.array_equal(np.random.get_state()[1], numbers)
 
@@ -111,25 +111,25 @@ def test_real_photographs_are_further_away_at_higher_severities(real):
 def test_a_wrong_argument_is_named_with_its_cure():
     images = scenes(1)
     with pytest.raises(ValueError, match="did you mean 'gaussian-noise'"):
-        corrupted(images, "gausian_noise", 1)
+        corrupt(images, "gausian_noise", 1)
     for severity in (0, 6, 2.0, "3"):
         with pytest.raises(ValueError, match="from 1, mild, to 5, strong"):
-            corrupted(images, "fog", severity)
+            corrupt(images, "fog", severity)
     with pytest.raises(TypeError, match="before they are normalised"):
-        corrupted(images.float(), "fog", 1)
+        corrupt(images.float(), "fog", 1)
     for wrong in (images[0], images[:, :2], images[..., :7]):
         with pytest.raises(ValueError, match="1 or 3 channels and at least 8 × 8"):
-            corrupted(wrong, "fog", 1)
+            corrupt(wrong, "fog", 1)
 
 
 def test_no_images_are_no_images():
     for kind in KINDS:
-        assert corrupted(scenes(1)[:0], kind, 1).shape == (0, 3, 32, 32)
+        assert corrupt(scenes(1)[:0], kind, 1).shape == (0, 3, 32, 32)
 
 
 def test_a_corruption_takes_under_two_milliseconds_an_image():
     images = scenes(100)
     for kind in KINDS:
         start = time.process_time()
-        corrupted(images, kind, 5)
+        corrupt(images, kind, 5)
         assert time.process_time() - start < 0.2, kind  # 0.4 ms is the slowest where this was written

@@ -72,13 +72,13 @@ def test_a_set_may_have_test_files_only(written, tmp_path):
         path.unlink()
     data = load("mnist", tmp_path)
     assert (len(data.train), len(data.test), data.shape) == (0, 10, (1, 28, 28))
-    assert SETS["mnist"].present(tmp_path) == "test only"
+    assert SETS["mnist"].find_state(tmp_path) == "test only"
 
 
 def test_a_single_file_that_is_missing_is_named(written, tmp_path):
     written()
     (tmp_path / "mnist" / "train-labels-idx1-ubyte").unlink()
-    assert SETS["mnist"].present(tmp_path) == "missing"
+    assert SETS["mnist"].find_state(tmp_path) == "missing"
     with pytest.raises(DataError, match="mnist/train-labels-idx1-ubyte is missing"):
         load("mnist", tmp_path)
 

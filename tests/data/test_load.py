@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from pluribus.core.errors import DataError
-from pluribus.data import Data, Part, Pixels, Preparation, folder, folder_of, load, table
+from pluribus.data import Data, Part, Pixels, Preparation, find_data_folder, image_folder, load, table
 from pluribus.data.catalog import SETS
-from pluribus.data.split import aside
+from pluribus.data.split import split_rows
 
 
 def test_digits_have_the_same_balanced_split_everywhere():
@@ -46,32 +46,35 @@ def test_prepared_pixels_are_centred_and_of_unit_spread():
 @pytest.mark.parametrize("name", SETS)
 def test_a_known_set_is_embedded_or_says_what_is_missing_and_the_cure(name, tmp_path):
     known = SETS[name]
-    if known.present(tmp_path) == "embedded":
+    if known.find_state(tmp_path) == "embedded":
         data = load(name, tmp_path)
         assert (len(data.train), len(data.test), data.shape) == (known.train, known.test, known.shape)
         assert (data.task, len(data.classes)) == (known.task, known.classes)
         return
-    assert known.present(tmp_path) == "missing"
+    assert known.find_state(tmp_path) == "missing"
     with pytest.raises(DataError) as told:
         load(name, tmp_path)
-    cure = f"pluribus data get {name}" if known.gettable else "by hand"
+    cure = f"pluribus data get {name}" if known.is_downloadable else "by hand"
     for part in (name, str(tmp_path), known.forms[0][0].path, cure, "--data-dir"):
         assert part in str(told.value)
 
 
 @pytest.mark.parametrize("name", SETS)
 def test_the_catalog_names_the_options_that_its_openers_take(name):
-    takes = {n for n, p in inspect.signature(SETS[name].opener).parameters.items() if p.kind is p.KEYWORD_ONLY}
+    takes = {n for n, p in inspect.signature(SETS[name].reader).parameters.items() if p.kind is p.KEYWORD_ONLY}
     assert takes == set(SETS[name].options)
 
 
 def test_formats_name_the_options_that_they_take():
     takes = {
-        n for f in (table.read, table.build) for n, p in inspect.signature(f).parameters.items() if p.kind is p.KEYWORD_ONLY
+        n
+        for f in (table.read, table.build_data)
+        for n, p in inspect.signature(f).parameters.items()
+        if p.kind is p.KEYWORD_ONLY
     }
     assert takes == set(table.OPTIONS)
-    takes = {n for n, p in inspect.signature(folder.read).parameters.items() if p.kind is p.KEYWORD_ONLY}
-    assert takes == set(folder.OPTIONS)
+    takes = {n for n, p in inspect.signature(image_folder.read).parameters.items() if p.kind is p.KEYWORD_ONLY}
+    assert takes == set(image_folder.OPTIONS)
 
 
 def test_an_unknown_name_brings_the_nearest_one():
@@ -103,14 +106,15 @@ def test_an_unknown_option_brings_those_that_there_are():
 
 def test_the_data_folder_is_the_one_given_else_the_environments_else_the_cache(monkeypatch):
     monkeypatch.setenv("PLURIBUS_DATA", "there")
-    assert folder_of("here") == Path("here")
-    assert folder_of() == Path("there")
+    assert find_data_folder("here") == Path("here")
+    assert find_data_folder() == Path("there")
     monkeypatch.delenv("PLURIBUS_DATA")
-    assert folder_of() == Path.home() / ".cache" / "pluribus" / "data"
+    assert find_data_folder() == Path.home() / ".cache" / "pluribus" / "data"
 
 
 def test_importing_the_room_needs_none_of_the_libraries_that_read_files():
-    code = "import sys, pluribus.data.fetch; print([m for m in ('pandas', 'sklearn', 'PIL', 'pyarrow') if m in sys.modules])"
+    libraries = ("pandas", "sklearn", "PIL", "pyarrow", "pooch")
+    code = f"import sys, pluribus.data.download; print([m for m in {libraries} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
@@ -122,17 +126,17 @@ def test_a_library_that_is_missing_is_named_with_its_cure(monkeypatch):
 
 def test_rows_set_aside_are_in_proportion_and_leave_every_class_one():
     labels = torch.tensor([0] * 10 + [1] * 20 + [2])
-    keep, others = aside(10, 31, seed=3, labels=labels)
+    keep, others = split_rows(10, 31, seed=3, labels=labels)
     assert sorted([*keep.tolist(), *others.tolist()]) == list(range(31))
     assert torch.bincount(labels[others], minlength=3).tolist() == [3, 7, 0]
-    assert not torch.equal(others, aside(10, 31, seed=4, labels=labels)[1])
+    assert not torch.equal(others, split_rows(10, 31, seed=4, labels=labels)[1])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_real_sets_load_as_the_catalog_says(name, real):
     known = SETS[name]
-    state = known.present(real)
+    state = known.find_state(real)
     if state == "missing":
         pytest.skip(f"{name} is not in the data folder")
     data = load(name, real)
@@ -144,7 +148,7 @@ def test_real_sets_load_as_the_catalog_says(name, real):
 
 @pytest.mark.parametrize("name", ["uci-yacht", "uci-energy"])
 def test_a_uci_table_has_ten_splits(name, real):
-    if SETS[name].present(real) == "missing":
+    if SETS[name].find_state(real) == "missing":
         pytest.skip(f"{name} is not in the data folder")
     rows = len(load(name, real).train) + len(load(name, real).test)
     tested = [load(name, real, split=s).test for s in range(10)]

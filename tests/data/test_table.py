@@ -10,7 +10,7 @@ import torch
 
 from pluribus.core.errors import DataError
 from pluribus.data import Columns, Preparation, load
-from pluribus.data.columns import Column
+from pluribus.data.column_encoding import Column
 from pluribus.data.table import read_table
 
 NAN = float("nan")

@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from pluribus.models.registry import MODELS, ModelError, build, default
+from pluribus.models.registry import MODELS, ModelError, build, choose_default_model
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "wrn-28-10"])
@@ -21,7 +21,7 @@ def test_options_reach_the_network():
     ("shape", "name"), [((13,), "mlp"), ((1, 8, 8), "small-cnn"), ((1, 28, 28), "lenet5"), ((3, 32, 32), "resnet20")]
 )
 def test_each_kind_of_data_has_a_network_to_begin_with(shape, name):
-    assert default(shape) == name
+    assert choose_default_model(shape) == name
     assert build(name, shape, 10)(torch.randn(2, *shape)).shape == (2, 10)
 
 

@@ -27,7 +27,7 @@ def reports(tmp_path_factory):
     """The pages of all kinds of results, by name."""
     pytest.importorskip("plotly")
     pytest.importorskip("jinja2")
-    from pluribus.reports import page
+    from pluribus.reports import render_page
 
     folder = tmp_path_factory.mktemp("reports")
     kinds = {
@@ -37,5 +37,5 @@ def reports(tmp_path_factory):
         "regression": sample.regression(),
     }
     for name, results in kinds.items():
-        (folder / f"{name}.html").write_text(page(results), encoding="utf-8")
+        (folder / f"{name}.html").write_text(render_page(results), encoding="utf-8")
     return {name: folder / f"{name}.html" for name in kinds}

@@ -8,8 +8,8 @@ import pytest
 pytest.importorskip("plotly")
 pytest.importorskip("jinja2")
 
-from pluribus.reports import page, write_all
-from pluribus.reports.palette import DARK, LIGHT, THEMES, style
+from pluribus.reports import render_page, write_report
+from pluribus.reports.palette import DARK, LIGHT, THEMES, method_style
 
 from . import sample
 
@@ -48,7 +48,7 @@ class Elements(HTMLParser):
 
 @pytest.fixture(scope="module", params=KINDS)
 def parsed(request):
-    return request.param, Elements(page(KINDS[request.param]))
+    return request.param, Elements(render_page(KINDS[request.param]))
 
 
 def test_every_figure_says_in_words_what_it_shows(parsed):
@@ -76,7 +76,7 @@ def test_nothing_is_fetched_from_anywhere(parsed):
             assert re.match(r"#|data:|results\.(json|csv|md)$", target), (tag, name, target)
     own = [script for script in elements.scripts if len(script) < 1e6]
     assert not any(re.search(r"fetch\(|XMLHttpRequest|import\(", script) for script in own)
-    assert "@import" not in page(KINDS["minimal"]).split("</style>")[0]
+    assert "@import" not in render_page(KINDS["minimal"]).split("</style>")[0]
 
 
 def test_headings_ids_and_labels_fit_together(parsed):
@@ -100,8 +100,8 @@ def test_names_are_text_wherever_they_stand():
     results["recommendation"] = [{"limit": EVIL, "method": EVIL, "text": EVIL}]
     results["notes"], results["settings"] = [EVIL], {EVIL: EVIL}
     results["data"]["name"], results["budget"]["text"] = EVIL, EVIL
-    text = page(results)
-    harmless = Elements(page(sample.classification(3)))
+    text = render_page(results)
+    harmless = Elements(render_page(sample.classification(3)))
     elements = Elements(text)
     assert len(elements.scripts) == len(harmless.scripts)
     assert "b" not in {tag for tag, _ in elements.tags}
@@ -113,11 +113,11 @@ def test_an_image_that_is_an_address_is_not_shown():
     results = sample.classification(2)
     for case in results["methods"][0]["unsure"]:
         case["image"] = "https://example.org/tracker.png"
-    assert "tracker.png" not in page(results)
+    assert "tracker.png" not in render_page(results)
 
 
 def test_a_method_looks_the_same_in_every_figure():
-    panels = Elements(page(sample.classification(16))).drawn()["panels"]
+    panels = Elements(render_page(sample.classification(16))).drawn()["panels"]
     looks = {}
     for panel in panels.values():
         for view in panel["views"]:
@@ -130,7 +130,7 @@ def test_a_method_looks_the_same_in_every_figure():
 
 
 def test_64_methods_have_64_looks():
-    assert len({style(index) for index in range(64)}) == 64
+    assert len({method_style(index) for index in range(64)}) == 64
 
 
 def contrast(a, b):
@@ -156,29 +156,29 @@ def test_numbers_that_are_none_do_not_break_the_page():
     results["methods"][1]["scores"]["nll"] = {"mean": float("inf"), "std": float("nan"), "seeds": [float("inf")] * 2}
     results["methods"][2]["cost"]["latency"] = None
     results["methods"][2]["share"] = None
-    drawn = Elements(page(results)).drawn()["panels"]
+    drawn = Elements(render_page(results)).drawn()["panels"]
     assert [trace["meta"]["method"] for trace in drawn["share-0"]["views"][0]["data"]] == [0, 1]
 
 
 def test_one_seed_has_no_spread():
     results = sample.minimal()
-    text = page(results)
+    text = render_page(results)
     assert "One seed: no spread." in text
     assert "± 0" not in text
     results["methods"][0]["scores"]["accuracy"] |= {"low": 0.45, "high": 0.55}
-    assert "interval over rows alone" in page(results)
-    assert "45.00 to 55.00" in page(results)
+    assert "interval over rows alone" in render_page(results)
+    assert "45.00 to 55.00" in render_page(results)
 
 
 def test_the_results_are_left_as_they_are(tmp_path):
     results = sample.classification(2)
     before = copy.deepcopy(results)
-    write_all(results, tmp_path)
+    write_report(results, tmp_path)
     assert results == before
 
 
 def test_a_folder_holds_the_page_and_everything_it_points_to(tmp_path):
-    made = write_all(sample.minimal(), tmp_path / "new" / "folder")
+    made = write_report(sample.minimal(), tmp_path / "new" / "folder")
     assert made == tmp_path / "new" / "folder" / "report.html"
     assert sorted(path.name for path in made.parent.iterdir()) == [
         "picture.svg",

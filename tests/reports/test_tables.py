@@ -4,15 +4,15 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pluribus.reports import csv_text, markdown
-from pluribus.reports.columns import CLASSIFICATION, COSTS, REGRESSION, marks
-from pluribus.reports.reading import FAR, Value, written
+from pluribus.reports import format_csv, format_markdown
+from pluribus.reports.columns import CLASSIFICATION, COSTS, REGRESSION, mark_best
+from pluribus.reports.values import LOWEST_SHARE, Value, format_value
 
 from . import sample
 
 
 def parsed(results):
-    return list(csv.DictReader(io.StringIO(csv_text(results))))
+    return list(csv.DictReader(io.StringIO(format_csv(results))))
 
 
 def cells(text, name):
@@ -57,7 +57,7 @@ def test_commas_and_quotes_in_names_survive_the_csv():
 
 def test_the_markdown_table_has_mean_and_spread_in_the_column_of_its_heading():
     results = sample.classification(4)
-    text = markdown(results)
+    text = format_markdown(results)
     heading, mimo = cells(text, "method"), cells(text, "mimo:members=3")
     score = results["methods"][3]["scores"]["nll"]
     assert mimo[heading.index("NLL")].replace("*", "") == f"{score['mean']:.4f} ± {score['std']:.4f}"
@@ -70,7 +70,7 @@ def test_the_markdown_table_has_mean_and_spread_in_the_column_of_its_heading():
 
 def test_markdown_of_every_kind_has_rows_as_wide_as_its_head():
     for results in (sample.classification(), sample.minimal(), sample.regression()):
-        table = [line for line in markdown(results).splitlines() if line.startswith("|")]
+        table = [line for line in format_markdown(results).splitlines() if line.startswith("|")]
         assert len(table) == 2 + len(results["methods"])
         assert len({line.count("|") for line in table}) == 1
 
@@ -78,33 +78,33 @@ def test_markdown_of_every_kind_has_rows_as_wide_as_its_head():
 def test_a_bar_in_a_name_opens_no_cell():
     results = sample.minimal()
     results["methods"][0]["name"] = "a|b<i>"
-    assert "| a\\|b\\<i\\> |" in markdown(results)
+    assert "| a\\|b\\<i\\> |" in format_markdown(results)
 
 
 def test_the_best_is_marked_and_those_in_its_reach_are_level_with_it():
     accuracy = CLASSIFICATION[0]
     values = [Value(0.9, 0.01, 0.88, 0.92), Value(0.91, 0.01, 0.89, 0.93), Value(0.8, 0.01, 0.79, 0.81), None]
-    assert marks(accuracy, values) == ["level", "best", "", ""]
+    assert mark_best(accuracy, values) == ["level", "best", "", ""]
 
 
 def test_nothing_is_best_where_no_spread_is_known():
-    assert marks(CLASSIFICATION[1], [Value(0.2), Value(0.21)]) == ["", ""]
-    assert marks(COSTS[1], [Value(1.0), Value(4.0)]) == ["best", ""]  # counted, not sampled
+    assert mark_best(CLASSIFICATION[1], [Value(0.2), Value(0.21)]) == ["", ""]
+    assert mark_best(COSTS[1], [Value(1.0), Value(4.0)]) == ["best", ""]  # counted, not sampled
 
 
 def test_where_all_are_the_same_nobody_is_best():
-    assert marks(CLASSIFICATION[0], [Value(1.0), Value(1.0), None]) == ["", "", ""]
+    assert mark_best(CLASSIFICATION[0], [Value(1.0), Value(1.0), None]) == ["", "", ""]
 
 
 def test_coverage_is_best_where_it_is_closest_to_what_it_claims():
     coverage = next(column for column in REGRESSION if column.key == "coverage_95")
-    assert marks(coverage, [Value(0.99, 0.001), Value(0.94, 0.001), Value(0.8, 0.001)]) == ["", "best", ""]
+    assert mark_best(coverage, [Value(0.99, 0.001), Value(0.94, 0.001), Value(0.8, 0.001)]) == ["", "best", ""]
 
 
 @given(st.floats(-1e6, 1e6), st.sampled_from(["percent", "share", "score", "small", "ratio", "count"]))
 def test_a_written_number_reads_back_and_nothing_has_no_sign(x, kind):
-    text = written(x, kind).rstrip(" %×").replace("−", "-").replace(",", "")
-    if kind == "share" and x < FAR:
+    text = format_value(x, kind).rstrip(" %×").replace("−", "-").replace(",", "")
+    if kind == "share" and x < LOWEST_SHARE:
         assert text == "< -100"
         return
     assert abs(float(text) / (100 if kind in ("percent", "share") else 1) - x) <= max(0.51, abs(x) * 1e-2)

@@ -3,16 +3,15 @@ import yaml
 
 import pluribus
 from pluribus.runs import config as configs
-from pluribus.runs.choice import ChoiceError, parse, several, written
-from pluribus.runs.config import ConfigError, configured, spec
+from pluribus.runs.config import ChoiceError, ConfigError, build_config, build_spec, format_choice, parse_choice, split_choices
 
 
 def test_a_configuration_survives_its_file(tmp_path):
-    made = configured(
+    made = build_config(
         {"data": "digits", "method": "mimo:members=4,first=conv", "model": "mlp:hidden=[8, 8]", "lr": 1e-4, "seed": 3}
     )
-    configs.save(made, tmp_path / "config.yaml")
-    assert configured(configs.read(tmp_path / "config.yaml")) == made
+    configs.save_config(made, tmp_path / "config.yaml")
+    assert build_config(configs.read_settings(tmp_path / "config.yaml")) == made
     content = yaml.safe_load((tmp_path / "config.yaml").read_text())
     assert content["method"] == {"name": "mimo", "members": 4, "first": "conv"}
     assert next(iter(content)) == "data"
@@ -20,21 +19,21 @@ def test_a_configuration_survives_its_file(tmp_path):
 
 @pytest.mark.parametrize("name", pluribus.Spec.registry)
 def test_every_method_has_a_spec_by_its_name(name):
-    assert spec({"name": name}) == pluribus.Spec.registry[name]()
+    assert build_spec({"name": name}) == pluribus.Spec.registry[name]()
 
 
 def test_options_of_a_method_may_be_another_method():
-    assert spec(parse("deep-ensemble:members=2,of=inner")) == pluribus.DeepEnsemble(members=2, of=pluribus.Inner())
+    assert build_spec(parse_choice("deep-ensemble:members=2,of=inner")) == pluribus.DeepEnsemble(members=2, of=pluribus.Inner())
 
 
 def test_choices_are_read_and_written():
-    assert parse("mimo") == {"name": "mimo"}
-    assert parse("mimo:members=3,input_repetition=0.5") == {"name": "mimo", "members": 3, "input_repetition": 0.5}
-    assert parse("a.b:make") == {"name": "a.b:make"}
-    assert parse("a.b:make:lr=1e-3,on=true,rest=null") == {"name": "a.b:make", "lr": 1e-3, "on": True, "rest": None}
-    assert parse("table.csv:target=price,drop=[a, b]") == {"name": "table.csv", "target": "price", "drop": ["a", "b"]}
-    assert written(parse("mimo:members=3")) == "mimo:members=3"
-    assert several("inner,mimo:members=3,batch_repetition=2,deep-ensemble") == [
+    assert parse_choice("mimo") == {"name": "mimo"}
+    assert parse_choice("mimo:members=3,input_repetition=0.5") == {"name": "mimo", "members": 3, "input_repetition": 0.5}
+    assert parse_choice("a.b:make") == {"name": "a.b:make"}
+    assert parse_choice("a.b:make:lr=1e-3,on=true,rest=null") == {"name": "a.b:make", "lr": 1e-3, "on": True, "rest": None}
+    assert parse_choice("table.csv:target=price,drop=[a, b]") == {"name": "table.csv", "target": "price", "drop": ["a", "b"]}
+    assert format_choice(parse_choice("mimo:members=3")) == "mimo:members=3"
+    assert split_choices("inner,mimo:members=3,batch_repetition=2,deep-ensemble") == [
         *("inner", "mimo:members=3,batch_repetition=2", "deep-ensemble"),
     ]
 
@@ -42,7 +41,7 @@ def test_choices_are_read_and_written():
 @pytest.mark.parametrize("text", ["", "members=3", "mimo:=3", "mimo:members=3,4", ":members=3"])
 def test_choices_that_cannot_be_read_are_refused(text):
     with pytest.raises(ChoiceError, match=r"write NAME|option=value"):
-        parse(text)
+        parse_choice(text)
 
 
 @pytest.mark.parametrize(
@@ -60,5 +59,5 @@ def test_choices_that_cannot_be_read_are_refused(text):
 )
 def test_what_makes_no_sense_is_one_sentence(options, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        configured(options)
+        build_config(options)
     assert "\n" not in str(caught.value)

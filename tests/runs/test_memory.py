@@ -6,14 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from pluribus.runs.config import configured
-from pluribus.runs.train import train
+from pluribus.runs.config import build_config
+from pluribus.runs.training import train_run
 
 JUDGE = """
 import resource, sys
 from pathlib import Path
-from pluribus.runs.evaluate import evaluate
-told = evaluate(Path(sys.argv[1]), samples=int(sys.argv[2]))
+from pluribus.runs.evaluation import evaluate_run
+told = evaluate_run(Path(sys.argv[1]), samples=int(sys.argv[2]))
 assert told["members"] == int(sys.argv[2]), told["members"]
 print(told["rows"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
@@ -32,7 +32,7 @@ def trained(folder, images):
     path = folder / "images.npz"
     np.savez(path, x_train=x[:100], y_train=y[:100], x_test=x[100:], y_test=y[100:])
     options = {"data": str(path), "model": "lenet5", "method": "variance", "epochs": 1}
-    train(configured(options), folder / "run", progress=False)
+    train_run(build_config(options), folder / "run", progress=False)
     return folder / "run"
 
 

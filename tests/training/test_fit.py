@@ -13,7 +13,7 @@ from pluribus.core.errors import FileError
 from pluribus.data import Pixels, Preparation
 from pluribus.data.dataset import Part
 from pluribus.training.fit import fit
-from pluribus.training.lesson import Diverged
+from pluribus.training.lightning_module import Diverged
 
 QUIET = {"progress": False}
 
@@ -83,8 +83,8 @@ def test_the_penalty_is_warmed_up():
     seen = []
 
     class Ear(L.Callback):
-        def on_train_batch_end(self, trainer, lesson, *_):
-            seen.append(lesson.last_loss)
+        def on_train_batch_end(self, trainer, module, *_):
+            seen.append(module.last_loss)
 
     def first_loss(**options):
         seen.clear()
@@ -162,10 +162,10 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step_and_the_check
     x, y = blobs(64)
 
     class Poison(L.Callback):
-        def on_train_batch_start(self, trainer, lesson, *_):
+        def on_train_batch_start(self, trainer, module, *_):
             if trainer.global_step == 5:
                 with torch.no_grad():
-                    next(lesson.parameters()).fill_(float("nan"))
+                    next(module.parameters()).fill_(float("nan"))
 
     ensemble = pluribus.ensemble(net(), pluribus.Single())
     with pytest.raises(Diverged, match=r"became nan at step 5 .*last good checkpoint is .*step-00000004"):
@@ -176,10 +176,10 @@ def test_a_checkpoint_with_weights_that_are_no_numbers_is_not_called_good(tmp_pa
     """The loss of a step was a number, but not the gradient: the checkpoint after it is worthless."""
 
     class Poison(L.Callback):
-        def on_train_batch_end(self, trainer, lesson, *_):
+        def on_train_batch_end(self, trainer, module, *_):
             if trainer.global_step == 4:
                 with torch.no_grad():
-                    next(lesson.parameters()).fill_(float("nan"))
+                    next(module.parameters()).fill_(float("nan"))
 
     ensemble = pluribus.ensemble(net(), pluribus.Single())
     with pytest.raises(Diverged, match=r"became nan at step 4 .*last good checkpoint is .*step-00000002"):
@@ -188,7 +188,7 @@ def test_a_checkpoint_with_weights_that_are_no_numbers_is_not_called_good(tmp_pa
 
 def test_another_runs_checkpoints_are_neither_mixed_with_nor_gone_on_from(tmp_path):
     fit(pluribus.ensemble(net(), pluribus.Single()), blobs(64), epochs=2, folder=tmp_path, **QUIET)
-    with pytest.raises(FileError, match="holds the checkpoints of a run: go on with it by resume=True"):
+    with pytest.raises(FileError, match="holds the checkpoints of a run: resume it with resume=True"):
         fit(pluribus.ensemble(net(), pluribus.Single()), blobs(64), epochs=2, folder=tmp_path, lr=0.1, **QUIET)
 
 
@@ -274,7 +274,7 @@ def test_augmented_images_train_and_repeat():
     for kind in ("crop-flip", "crop-flip", "none"):
         torch.manual_seed(0)
         ensemble = pluribus.ensemble(nn.Sequential(nn.Conv2d(1, 4, 3), nn.Flatten(), nn.Linear(144, 3)), pluribus.Single())
-        fit(ensemble, Part(x, y), epochs=2, batch_size=16, preparation=Pixels.of(x), augmentation=kind, **QUIET)
+        fit(ensemble, Part(x, y), epochs=2, batch_size=16, preparation=Pixels.fit(x), augmentation=kind, **QUIET)
         weights.append(torch.cat([p.flatten() for p in ensemble.parameters()]))
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])

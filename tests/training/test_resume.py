@@ -12,11 +12,11 @@ import torch
 
 from pluribus.core import files
 from pluribus.core.errors import FileError
-from pluribus.runs.config import configured
-from pluribus.runs.folder import Run
-from pluribus.runs.train import train
-from pluribus.training.checkpoints import found, newest
-from pluribus.training.storage import dump, read
+from pluribus.runs.config import build_config
+from pluribus.runs.run_folder import Run
+from pluribus.runs.training import train_run
+from pluribus.training.checkpoint_files import read_checkpoint, serialize_checkpoint
+from pluribus.training.checkpoints import find_newest_checkpoint, list_checkpoints
 
 COMMON = {"data": "digits", "rows": 330, "epochs": 3, "batch_size": 16, "checkpoint_every": "2"}
 RUNS = {
@@ -40,16 +40,16 @@ def work(options: dict, folder: Path, fatal_write: int | None) -> None:
             fsync(handle)
 
         files.os = type("Os", (), vars(os) | {"fsync": staticmethod(die)})  # type: ignore[assignment]
-    train(configured(options), folder, resume=True, progress=False)
+    train_run(build_config(options), folder, resume=True, progress=False)
 
 
 def killed(options: dict, folder: Path, chance: random.Random) -> bool:
     """Start or go on, and kill it soon after it has written something new; whether it was killed before it was done."""
-    before = found(folder / "checkpoints")
+    before = list_checkpoints(folder / "checkpoints")
     in_writing = chance.randint(1, 4) if chance.random() < 0.4 else None
     process = multiprocessing.get_context("fork").Process(target=work, args=(options, folder, in_writing))
     process.start()
-    while process.is_alive() and found(folder / "checkpoints")[:1] == before[:1]:
+    while process.is_alive() and list_checkpoints(folder / "checkpoints")[:1] == before[:1]:
         time.sleep(0.001)
     if in_writing is None:
         process.join(chance.uniform(0, 0.05))
@@ -61,12 +61,12 @@ def killed(options: dict, folder: Path, chance: random.Random) -> bool:
 @pytest.mark.parametrize("name", RUNS)
 def test_ten_kills_at_random_moments_change_nothing(name, tmp_path):
     options = RUNS[name]
-    whole = train(configured(options), tmp_path / "whole", progress=False)
+    whole = train_run(build_config(options), tmp_path / "whole", progress=False)
     chance, kills = random.Random(name), 0
     while kills < 10:
         assert killed(options, tmp_path / "killed", chance), f"it was done after {kills} kills: make it longer"
         kills += 1
-    again = train(configured(options), tmp_path / "killed", resume=True, progress=False)
+    again = train_run(build_config(options), tmp_path / "killed", resume=True, progress=False)
     assert again["scores"] == whole["scores"]
     for file in ("weights.safetensors", "metrics.csv", "config.yaml"):
         assert (tmp_path / "killed" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
@@ -77,8 +77,11 @@ def stopped(folder: Path) -> dict:
     """A run that was killed in its second epoch, with two checkpoints."""
     options = RUNS["single"]
     with pytest.raises(RuntimeError, match="enough"):
-        train(configured(options), folder, progress=False, callbacks=[StopAt(27)])
-    assert [path.name for path in found(folder / "checkpoints")] == ["step-00000026.safetensors", "step-00000024.safetensors"]
+        train_run(build_config(options), folder, progress=False, callbacks=[StopAt(27)])
+    assert [path.name for path in list_checkpoints(folder / "checkpoints")] == [
+        "step-00000026.safetensors",
+        "step-00000024.safetensors",
+    ]
     return options
 
 
@@ -97,45 +100,45 @@ class StopAt:
 @pytest.mark.parametrize("damage", ["cut", "a flipped bit", "emptied"])
 def test_a_damaged_last_checkpoint_falls_back_to_the_one_before_with_a_warning(damage, tmp_path):
     options = stopped(tmp_path / "run")
-    last, before = found(tmp_path / "run" / "checkpoints")
+    last, before = list_checkpoints(tmp_path / "run" / "checkpoints")
     content = bytearray(last.read_bytes())
     if damage == "a flipped bit":
         content[-100] ^= 1
     last.write_bytes({"cut": content[: len(content) // 2], "emptied": b""}.get(damage, content))
     with pytest.warns(UserWarning, match="damaged.*going back to the one before"):
-        assert newest(tmp_path / "run" / "checkpoints") == before
+        assert find_newest_checkpoint(tmp_path / "run" / "checkpoints") == before
     with pytest.warns(UserWarning, match="damaged"):
-        train(configured(options), tmp_path / "run", resume=True, progress=False)
-    train(configured(options), tmp_path / "whole", progress=False)
+        train_run(build_config(options), tmp_path / "run", resume=True, progress=False)
+    train_run(build_config(options), tmp_path / "whole", progress=False)
     assert (tmp_path / "run/weights.safetensors").read_bytes() == (tmp_path / "whole/weights.safetensors").read_bytes()
 
 
 def test_with_every_checkpoint_damaged_the_run_begins_anew(tmp_path):
     options = stopped(tmp_path / "run")
-    for path in found(tmp_path / "run" / "checkpoints"):
+    for path in list_checkpoints(tmp_path / "run" / "checkpoints"):
         path.write_bytes(b"nothing")
     with pytest.warns(UserWarning, match="damaged"), pytest.raises(RuntimeError, match="enough"):
-        train(configured(options), tmp_path / "run", resume=True, progress=False, callbacks=[StopAt(7)])
-    kept = [path.name for path in found(tmp_path / "run" / "checkpoints")][2:]
+        train_run(build_config(options), tmp_path / "run", resume=True, progress=False, callbacks=[StopAt(7)])
+    kept = [path.name for path in list_checkpoints(tmp_path / "run" / "checkpoints")][2:]
     assert kept == ["step-00000006.safetensors", "step-00000004.safetensors"], "what is damaged does not push them out"
     with pytest.warns(UserWarning, match="damaged"):
-        result = train(configured(options), tmp_path / "run", resume=True, progress=False)
+        result = train_run(build_config(options), tmp_path / "run", resume=True, progress=False)
     assert result["epochs"] == 3
 
 
 def test_a_checkpoint_of_another_method_is_refused_and_left_alone(tmp_path):
     stopped(tmp_path / "run")
-    kept = {path: path.read_bytes() for path in found(tmp_path / "run" / "checkpoints")}
+    kept = {path: path.read_bytes() for path in list_checkpoints(tmp_path / "run" / "checkpoints")}
     with pytest.raises(FileError, match=r"is of Single\(\), not of Inner\(\)"):
-        train(configured(RUNS["single"] | {"method": "inner"}), tmp_path / "run", resume=True, progress=False)
+        train_run(build_config(RUNS["single"] | {"method": "inner"}), tmp_path / "run", resume=True, progress=False)
     assert {path: path.read_bytes() for path in kept} == kept
 
 
 def test_a_finished_run_is_not_trained_again(tmp_path):
     options = RUNS["single"] | {"epochs": 1, "warmup": 0}
-    first = train(configured(options), tmp_path / "run", progress=False)
+    first = train_run(build_config(options), tmp_path / "run", progress=False)
     written = (tmp_path / "run/weights.safetensors").stat().st_mtime_ns
-    assert train(configured(options), tmp_path / "run", resume=True, progress=False) == first
+    assert train_run(build_config(options), tmp_path / "run", resume=True, progress=False) == first
     assert (tmp_path / "run/weights.safetensors").stat().st_mtime_ns == written
 
 
@@ -151,21 +154,21 @@ def test_a_run_killed_while_its_folder_was_made_goes_on(tmp_path, monkeypatch):
     for name in ("about.json", "data.json", "config.yaml"):
         folder = tmp_path / name
         with monkeypatch.context() as patch:
-            patch.setattr("pluribus.runs.folder.write", dying)
-            patch.setattr("pluribus.runs.config.write", dying)
+            patch.setattr("pluribus.runs.run_folder.write_file", dying)
+            patch.setattr("pluribus.runs.config.write_file", dying)
             with pytest.raises(KeyboardInterrupt):
-                train(configured(options), folder, resume=True, progress=False)
-        train(configured(options), folder, resume=True, progress=False)
+                train_run(build_config(options), folder, resume=True, progress=False)
+        train_run(build_config(options), folder, resume=True, progress=False)
         assert {"about.json", "data.json", "config.yaml", "result.json"} <= {path.name for path in folder.iterdir()}
 
 
 def test_two_processes_do_not_work_in_one_run(tmp_path):
-    options = configured(RUNS["single"] | {"epochs": 1, "warmup": 0})
+    options = build_config(RUNS["single"] | {"epochs": 1, "warmup": 0})
     run = Run(tmp_path / "run")
-    run.make()
-    with run.locked(wait=False), pytest.raises(FileError, match="another process is working in"):
-        train(options, run.path, resume=True, progress=False)
-    train(options, run.path, resume=True, progress=False)
+    run.create()
+    with run.lock(wait=False), pytest.raises(FileError, match="another process is working in"):
+        train_run(options, run.path, resume=True, progress=False)
+    train_run(options, run.path, resume=True, progress=False)
 
 
 def test_checkpoints_hold_every_kind_of_value(tmp_path):
@@ -174,8 +177,8 @@ def test_checkpoints_hold_every_kind_of_value(tmp_path):
         "numbers": {0: 1, 1: 0.1, "inf": float("inf"), "none": None, "yes": True},
         "nested": ((1, 2), [3, {"a": ()}]),
     }
-    (tmp_path / "step-00000001.safetensors").write_bytes(dump(state))
-    back = read(tmp_path / "step-00000001.safetensors")
+    (tmp_path / "step-00000001.safetensors").write_bytes(serialize_checkpoint(state))
+    back = read_checkpoint(tmp_path / "step-00000001.safetensors")
     assert back["numbers"] == state["numbers"]
     assert back["nested"] == state["nested"]
     for ours, theirs in zip(back["tensors"], state["tensors"], strict=True):
@@ -185,4 +188,4 @@ def test_checkpoints_hold_every_kind_of_value(tmp_path):
 
 def test_what_is_not_plain_is_not_written():
     with pytest.raises(TypeError, match="got object"):
-        dump({"thing": object()})
+        serialize_checkpoint({"thing": object()})

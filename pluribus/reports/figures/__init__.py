@@ -2,28 +2,28 @@
 
 from typing import Any
 
-from .calibration import reliability, reliability_bins, temperature
-from .cost import scores_against_cost, share_against_latency
-from .curves import attack, risk_coverage, shift
-from .model import Figure
-from .spread import detection, diversity
+from .calibration import make_reliability_figure, make_temperature_figure, read_reliability_bins
+from .cost import make_cost_figure, make_share_figure
+from .curves import make_attack_figure, make_risk_figure, make_shift_figure
+from .spread import make_detection_figure, make_diversity_figure
+from .traces import Figure
 
 FIGURES = (
-    share_against_latency,
-    scores_against_cost,
-    reliability,
-    shift,
-    risk_coverage,
-    diversity,
-    detection,
-    attack,
-    temperature,
+    make_share_figure,
+    make_cost_figure,
+    make_reliability_figure,
+    make_shift_figure,
+    make_risk_figure,
+    make_diversity_figure,
+    make_detection_figure,
+    make_attack_figure,
+    make_temperature_figure,
 )
 
 
-def figures(results: dict[str, Any]) -> list[Figure]:
+def make_figures(results: dict[str, Any]) -> list[Figure]:
     """In the order of the page."""
     return [figure for make in FIGURES if (figure := make(results)) is not None]
 
 
-__all__ = ["Figure", "attack", "figures", "reliability_bins", "risk_coverage", "shift"]
+__all__ = ["Figure", "make_attack_figure", "make_figures", "make_risk_figure", "make_shift_figure", "read_reliability_bins"]

@@ -2,60 +2,78 @@
 
 from typing import Any
 
-from ..columns import COSTS, SHARE, Column, columns
-from ..reading import FAR, Value, counted, listed, sentence, written
-from .model import Figure, Numbers, Panel, Trace, View, bars, cost_axis, extremes, front, guide, layout, points
+from ..columns import COSTS, SHARE, Column, select_columns
+from ..values import LOWEST_SHARE, Value, format_count, format_value, format_with_spread, join_words
+from .traces import (
+    Figure,
+    Numbers,
+    Panel,
+    Trace,
+    View,
+    describe_error_bars,
+    describe_range,
+    find_pareto_front,
+    make_cost_axis,
+    make_guide,
+    make_layout,
+    make_point,
+)
 
 LATENCY = COSTS[0]
 
 
-def share_against_latency(results: dict[str, Any]) -> Figure | None:
-    every = _both(results, LATENCY, SHARE)
-    found = [entry for entry in every if entry[2].value >= FAR]
+def make_share_figure(results: dict[str, Any]) -> Figure | None:
+    every = _read_pairs(results, LATENCY, SHARE)
+    found = [entry for entry in every if entry[2].value >= LOWEST_SHARE]
     if len(found) < 2:
         return None
-    far = [results["methods"][i]["name"] for i, _, y in every if y.value < FAR]
+    far = [results["methods"][i]["name"] for i, _, y in every if y.value < LOWEST_SHARE]
     names = [results["methods"][i]["name"] for i, _, _ in found]
-    data = [_trace(results, i, x, y, LATENCY, SHARE) for i, x, y in found]
-    shown = layout(
-        "share of the deep ensemble's gain, %", cost_axis([x for _, x, _ in found], "latency as deployed, × one network")
+    data = [_make_trace(results, i, x, y, LATENCY, SHARE) for i, x, y in found]
+    shown = make_layout(
+        "share of the deep ensemble's gain, %", make_cost_axis([x for _, x, _ in found], "latency as deployed, × one network")
     )
-    shown["shapes"] = [_level(0), _level(100)]
+    shown["shapes"] = [_make_level(0), _make_level(100)]
     best = max(found, key=lambda entry: entry[2].value)
     alt = (
-        f"Scatter plot of {counted(len(found), 'method')}: share of the deep ensemble's NLL gain, "
-        f"{extremes(list(zip(names, (y for _, _, y in found), strict=True)), 'share')}, against deployed latency, "
-        f"{extremes(list(zip(names, (x for _, x, _ in found), strict=True)), 'ratio')}. "
-        f"The highest share costs {written(best[1].value, 'ratio')} the latency of one network."
+        f"Scatter plot of {format_count(len(found), 'method')}: share of the deep ensemble's NLL gain, "
+        f"{describe_range(list(zip(names, (y for _, _, y in found), strict=True)), 'share')}, against deployed latency, "
+        f"{describe_range(list(zip(names, (x for _, x, _ in found), strict=True)), 'ratio')}. "
+        f"The highest share costs {format_value(best[1].value, 'ratio')} the latency of one network."
     )
-    rows = [[results["methods"][i]["name"], sentence(y, "share"), sentence(x, "ratio")] for i, x, y in every]
+    rows = [
+        [results["methods"][i]["name"], format_with_spread(y, "share"), format_with_spread(x, "ratio")] for i, x, y in every
+    ]
     lows = [100 * (y.low if y.low is not None else y.value) for _, _, y in found]
     highs = [100 * (y.high if y.high is not None else y.value) for _, _, y in found]
-    shown["yaxis"]["range"] = [max(min(lows), 100 * FAR) - 8, min(max(highs), 300) + 8]  # an arm may be longer
+    shown["yaxis"]["range"] = [max(min(lows), 100 * LOWEST_SHARE) - 8, min(max(highs), 300) + 8]  # an arm may be longer
     return Figure(
         "share",
         "Share of the gain against latency",
         "Up is more of what a deep ensemble gains over one network in NLL (100 %: all of it; 0 %: nothing), left is a faster "
-        "answer. " + bars([y for _, _, y in found]) + (f" Not shown, far below: {listed(far)}." if far else ""),
+        "answer. "
+        + describe_error_bars([y for _, _, y in found])
+        + (f" Not shown, far below: {join_words(far)}." if far else ""),
         [Panel([View(alt, data, shown)], labels=True)],
         [Numbers(["method", "share of the gain (95 % interval)", "latency (95 % interval)"], rows)],
         key=[i for i, _, _ in found],
     )
 
 
-def scores_against_cost(results: dict[str, Any]) -> Figure | None:
-    scores = [column for column in columns(results) if column.key in ("accuracy", "rmse", "nll")]
-    costs = [cost for cost in COSTS if any(_both(results, cost, score) for score in scores)]
+def make_cost_figure(results: dict[str, Any]) -> Figure | None:
+    scores = [column for column in select_columns(results) if column.key in ("accuracy", "rmse", "nll")]
+    costs = [cost for cost in COSTS if any(_read_pairs(results, cost, score) for score in scores)]
     if not scores or not costs or len(results["methods"]) < 2:
         return None
-    panels = [Panel([_pareto(results, cost, score) for cost in costs], labels=True) for score in scores]
+    panels = [Panel([_make_pareto_view(results, cost, score) for cost in costs], labels=True) for score in scores]
     rows = [
-        [m["name"], *(sentence(v, c.kind) if (v := c.of(m)) else "–" for c in (*scores, *costs))] for m in results["methods"]
+        [m["name"], *(format_with_spread(v, c.kind) if (v := c.of(m)) else "–" for c in (*scores, *costs))]
+        for m in results["methods"]
     ]
-    spread = bars([score.of(method) for score in scores for method in results["methods"]])
+    spread = describe_error_bars([score.of(method) for score in scores for method in results["methods"]])
     return Figure(
         "cost",
-        f"{listed(score.title[0].upper() + score.title[1:] for score in scores)} against cost",
+        f"{join_words(score.title[0].upper() + score.title[1:] for score in scores)} against cost",
         "Left is cheaper; accuracy is better further up, an error or NLL further down. The stepped line joins the methods that "
         f"no cheaper one beats in the mean. {spread}",
         panels,
@@ -67,39 +85,39 @@ def scores_against_cost(results: dict[str, Any]) -> Figure | None:
     )
 
 
-def _pareto(results: dict[str, Any], cost: Column, score: Column) -> View:
-    found = _both(results, cost, score)
+def _make_pareto_view(results: dict[str, Any], cost: Column, score: Column) -> View:
+    found = _read_pairs(results, cost, score)
     title = score.title + (f", {score.unit}" if score.unit else "")
     if not found:
-        return View(f"No method has both {score.title} and {cost.title}.", [], layout(title))
-    axis = cost_axis([x for _, x, _ in found], cost.about.replace("time of one answer", "latency"))
-    kept = front([x.value for _, x, _ in found], [score.loss(y.value) for _, _, y in found])
+        return View(f"No method has both {score.title} and {cost.title}.", [], make_layout(title))
+    axis = make_cost_axis([x for _, x, _ in found], cost.about.replace("time of one answer", "latency"))
+    kept = find_pareto_front([x.value for _, x, _ in found], [score.loss(y.value) for _, _, y in found])
     factor = 100 if score.kind == "percent" else 1
     xs, ys = [found[k][1].value for k in kept], [found[k][2].value * factor for k in kept]
     # To the right edge: whatever costs more and is no better lies behind it.
     end = 10 ** axis["range"][1] if axis.get("type") == "log" else axis["range"][1]
-    data = [guide([*xs, end], [*ys, ys[-1]], "dot", "hv", "front")]
-    data += [_trace(results, i, x, y, cost, score) for i, x, y in found]
+    data = [make_guide([*xs, end], [*ys, ys[-1]], "dot", "hv", "front")]
+    data += [_make_trace(results, i, x, y, cost, score) for i, x, y in found]
     winners = [results["methods"][found[k][0]]["name"] for k in kept]
     pairs = [(results["methods"][i]["name"], y) for i, _, y in found]
     alt = (
-        f"Scatter plot of {counted(len(found), 'method')}: {score.title} {extremes(pairs, score.kind)} against {cost.title}. "
-        f"No cheaper method has a better mean than {listed(winners)}."
+        f"Scatter plot of {format_count(len(found), 'method')}: {score.title} {describe_range(pairs, score.kind)} "
+        f"against {cost.title}. No cheaper method has a better mean than {join_words(winners)}."
     )
-    return View(alt, data, layout(title, axis))
+    return View(alt, data, make_layout(title, axis))
 
 
-def _both(results: dict[str, Any], cost: Column, score: Column) -> list[tuple[int, Value, Value]]:
+def _read_pairs(results: dict[str, Any], cost: Column, score: Column) -> list[tuple[int, Value, Value]]:
     pairs = ((i, cost.of(method), score.of(method)) for i, method in enumerate(results["methods"]))
     return [(i, x, y) for i, x, y in pairs if x is not None and y is not None]
 
 
-def _trace(results: dict[str, Any], index: int, x: Value, y: Value, cost: Column, score: Column) -> Trace:
-    hover = f"{score.title} {sentence(y, score.kind)}<br>{cost.title} {sentence(x, cost.kind)}"
+def _make_trace(results: dict[str, Any], index: int, x: Value, y: Value, cost: Column, score: Column) -> Trace:
+    hover = f"{score.title} {format_with_spread(y, score.kind)}<br>{cost.title} {format_with_spread(x, cost.kind)}"
     percent = (False, score.kind in ("percent", "share"))
-    return points(index, results["methods"][index]["name"], x, y, hover, percent)
+    return make_point(index, results["methods"][index]["name"], x, y, hover, percent)
 
 
-def _level(y: float) -> dict[str, Any]:
+def _make_level(y: float) -> dict[str, Any]:
     drawn = {"color": "@muted", "width": 1, "dash": "dot"}
     return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": drawn, "layer": "below"}

@@ -1,0 +1,243 @@
+"""Every score of an ensemble in one pass over the rows, batch by batch.
+
+A few numbers are kept for every row, because ranks, curves and intervals need them, and only counts for the members. Memory
+therefore grows by about 80 bytes for each row, and neither with members nor with classes.
+
+A method that returns a score or a curve has its name (`scores`, `diversity`, `reliability`), as in `metrics`.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..core.predictive import Predictive, Task
+from ..metrics.calibration import adaptive_calibration_error, bin_by_confidence, brier_terms, sum_classwise_gaps
+from ..metrics.intervals import Interval, bootstrap
+from ..metrics.regression import gaussian_terms, is_covered
+from ..metrics.selective import risk_coverage_curve
+
+BINS = 15
+COVERAGE = 0.8
+Scores = dict[str, float]
+
+
+def create_scores(task: Task, noise: float | None = 0.0) -> "ClassificationScores | RegressionScores":
+    """Create an empty collection of scores; its `add` takes the batches one by one.
+
+    Args: the task; for a regression, `noise`, the variance of the targets about their mean, or None where it is not known.
+
+    >>> collected = create_scores("regression", noise=1.0)
+    >>> collected.add(Predictive(torch.zeros(2, 3, 1), "regression"), torch.ones(3))
+    >>> collected.scores()["rmse"]
+    1.0
+    """
+    return ClassificationScores() if task == "classification" else RegressionScores(noise)
+
+
+class RowScores:
+    """A few numbers for every row, in the order in which the rows were added."""
+
+    columns: tuple[str, ...]
+
+    def __init__(self) -> None:
+        self.parts: list[Tensor] = []
+
+    def __len__(self) -> int:
+        return sum(part.shape[1] for part in self.parts)
+
+    def append(self, *values: Tensor) -> None:
+        """Append the columns of a batch, `[B]` each."""
+        self.parts.append(torch.stack([value.flatten().double() for value in values]).cpu())
+
+    def table(self) -> dict[str, Tensor]:
+        """All columns by name, `[N]` each."""
+        if len(self.parts) > 1:
+            self.parts = [torch.cat(self.parts, dim=1)]
+        return dict(zip(self.columns, self.parts[0], strict=True))
+
+    def __getitem__(self, column: str) -> Tensor:
+        return self.table()[column]
+
+    def mean(self, column: str) -> float:
+        return self[column].double().mean().item()
+
+
+class ClassificationScores(RowScores):
+    """The scores of a classification.
+
+    >>> collected = ClassificationScores()
+    >>> collected.add(Predictive(torch.tensor([[[9.0, 0.0], [9.0, 0.0]]])), torch.tensor([0, 1]))
+    >>> collected.scores()["accuracy"], len(collected)
+    (0.5, 2)
+    """
+
+    columns = (
+        *("nll", "brier", "confidence", "right", "entropy", "mutual_information", "disagreement"),
+        *("member_nll", "member_right", "answer"),
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.classwise = torch.zeros(0)
+        self.divergence = 0.0
+        self.errors = torch.zeros(0)
+        self.together = torch.zeros(0)
+
+    def add(self, p: Predictive, targets: Tensor) -> None:
+        """Add a batch: predictions of B rows, and their classes `[B]`."""
+        members = p.member_log_probs  # [M, B, C]
+        truth = targets.long().view(1, -1, 1).expand(len(members), -1, 1)
+        own = -members.gather(2, truth).squeeze(2)  # [M, B]
+        wrong = (members.argmax(2) != targets.view(1, -1)).double()
+        log_probs = p.log_probs
+        top, labels = log_probs.max(1)
+        right = labels == targets.view_as(labels)
+        self.append(
+            *(p.nll(targets), brier_terms(p, targets), top.exp(), right, p.entropy, p.mutual_information, p.disagreement),
+            *(own.mean(0), 1 - wrong.mean(0), labels),
+        )
+        self._add_counts(log_probs.exp().double(), targets, members.double(), wrong)
+
+    def _add_counts(self, probs: Tensor, targets: Tensor, members: Tensor, wrong: Tensor) -> None:
+        """Add up the gaps of each class's bins, the divergences of pairs of members, and their common errors."""
+        classes, count = probs.shape[1], len(members)
+        if not len(self.classwise):
+            self.classwise = probs.new_zeros(BINS * classes)
+            self.errors, self.together = probs.new_zeros(count), probs.new_zeros(count, count)
+        self.classwise += sum_classwise_gaps(probs, targets, BINS)
+        self.errors += wrong.sum(1)
+        self.together += wrong @ wrong.T
+        if count > 1:
+            from .diversity import pairwise_kl
+
+            self.divergence += pairwise_kl(Predictive(members)) * probs.shape[0]
+
+    def scores(self) -> Scores:
+        """Accuracy, NLL, Brier score, calibration errors, AURC, and the accuracy at 80 % coverage."""
+        kept = self.table()
+        risk = risk_coverage_curve(kept["confidence"], 1 - kept["right"])[1]
+        return {
+            "accuracy": self.mean("right"),
+            "nll": self.mean("nll"),
+            "brier": self.mean("brier"),
+            "ece": bin_by_confidence(kept["confidence"], kept["right"], BINS).error,
+            "adaptive_ece": adaptive_calibration_error(kept["confidence"], kept["right"], BINS),
+            "classwise_ece": self.classwise.abs().sum().item() / (len(self) * (len(self.classwise) // BINS)),
+            "aurc": risk.mean().item(),
+            "accuracy_at_80": 1 - risk[max(round(COVERAGE * len(risk)), 1) - 1].item(),
+        }
+
+    def member_scores(self) -> Scores:
+        """Accuracy and NLL of a single member, averaged over the members."""
+        return {"accuracy": self.mean("member_right"), "nll": self.mean("member_nll")}
+
+    def diversity(self) -> Scores:
+        """The measures of `analysis.diversity`, computed from sums."""
+        rows, count = len(self), len(self.errors)
+        differ, error = self.mean("disagreement"), self.errors.sum().item() / (rows * count)
+        found = {"disagreement": differ, "normalised_disagreement": differ / error if error > 0 else 0.0}
+        if count == 1:
+            return found | {"pairwise_kl": 0.0, "error_correlation": 1.0}
+        rate = self.errors / rows
+        covariance = self.together / rows - rate.outer(rate)
+        # A member that is always right or always wrong has a constant error, whose correlation counts as 0.
+        is_constant = (self.errors == 0) | (self.errors == rows)
+        scale = torch.where(is_constant, 0.0, (rate * (1 - rate)).clamp_min(1e-300).rsqrt())
+        correlation = covariance * scale.outer(scale)
+        pairs = correlation.sum() - correlation.diagonal().sum()
+        return found | {
+            "pairwise_kl": self.divergence / rows,
+            "error_correlation": (pairs / (count * (count - 1))).item(),
+        }
+
+    def intervals(self, draws: int = 1000, seed: int = 0) -> dict[str, Interval]:
+        """95 % bootstrap intervals over rows. For the ECE they are reversed, because resampling adds to it."""
+        kept = self.table()
+        pair = torch.stack([kept["confidence"], kept["right"]], dim=1)
+        means = {"accuracy": "right", "nll": "nll", "brier": "brier"}
+        found = {name: bootstrap(kept[column], draws=draws, seed=seed) for name, column in means.items()}
+        few = min(draws, 200)  # every draw of the following sorts or bins all rows
+        ece = bootstrap(pair, lambda rows: bin_by_confidence(rows[:, 0], rows[:, 1], BINS).error, draws=few, seed=seed)
+        low, high = max(2 * ece.value - ece.high, 0.0), max(2 * ece.value - ece.low, 0.0)
+        found["ece"] = Interval(ece.value, min(low, ece.value), max(high, ece.value))
+
+        def aurc(rows: Tensor) -> Tensor:
+            return risk_coverage_curve(rows[:, 0], 1 - rows[:, 1])[1].mean()
+
+        found["aurc"] = bootstrap(pair, aurc, draws=few, seed=seed)
+        return found
+
+    def reliability(self) -> dict[str, list[Any]]:
+        """Mean confidence, accuracy and number of rows of each bin of confidence; means of empty bins are None."""
+        kept = self.table()
+        found = bin_by_confidence(kept["confidence"], kept["right"], BINS)
+        count = found.rows.tolist()
+
+        def means(totals: Tensor) -> list[float | None]:
+            return [total / n if n else None for total, n in zip(totals.tolist(), count, strict=True)]
+
+        return {"confidence": means(found.confidence), "accuracy": means(found.correct), "count": [int(n) for n in count]}
+
+    def risk_coverage(self, points: int = 100) -> dict[str, list[float]]:
+        """The risk-coverage curve at the coverages 1/points, 2/points, …, 1, which do not depend on the number of rows."""
+        kept = self.table()
+        _, risk = risk_coverage_curve(kept["confidence"], 1 - kept["right"])
+        coverage = torch.arange(1, points + 1).double() / points
+        places = (coverage * len(risk) - 1e-9).ceil().long() - 1
+        return {"coverage": coverage.tolist(), "risk": risk[places].tolist()}
+
+
+class RegressionScores(RowScores):
+    """The scores of a regression, in the units of the targets.
+
+    Without a noise variance there are only errors: the spread of members does not say how noisy the targets are, so that the
+    NLL of a single member would mean nothing.
+    """
+
+    columns: tuple[str, ...] = ("square", "variance", "member_square", "mean", "nll", "crps", "within_50", "within_95")
+
+    def __init__(self, noise: float | None = 0.0) -> None:
+        super().__init__()
+        self.noise = noise
+        if noise is None:
+            self.columns = self.columns[:4]
+
+    def add(self, p: Predictive, targets: Tensor) -> None:
+        """Add a batch: predictions of B rows, and their targets."""
+        values, truth = p.members.double().flatten(2), targets.view_as(p.mean).double().flatten(1)
+        mean = values.mean(0)
+        kept = [(mean - truth).square().mean(1), (values - mean).square().mean((0, 2)), (values - truth).square().mean((0, 2))]
+        kept.append(mean.mean(1))
+        if self.noise is not None:
+            kept += [term.flatten(1).mean(1) for term in gaussian_terms(p, targets, self.noise)]
+            held = (is_covered(p, targets, share, self.noise) for share in (0.5, 0.95))
+            kept += [each.double().flatten(1).mean(1) for each in held]
+        self.append(*kept)
+
+    def scores(self) -> Scores:
+        """RMSE; with a known noise variance also NLL, CRPS and the coverage of intervals."""
+        rmse = {"rmse": self.mean("square") ** 0.5}
+        if self.noise is None:
+            return rmse
+        return rmse | {
+            "nll": self.mean("nll"),
+            "crps": self.mean("crps"),
+            "coverage_50": self.mean("within_50"),
+            "coverage_95": self.mean("within_95"),
+        }
+
+    def member_scores(self) -> Scores:
+        """RMSE of the members' errors."""
+        return {"rmse": self.mean("member_square") ** 0.5}
+
+    def diversity(self) -> Scores:
+        """The members' mean squared error, split into bias and variance."""
+        return {"error": self.mean("member_square"), "bias": self.mean("square"), "variance": self.mean("variance")}
+
+    def intervals(self, draws: int = 1000, seed: int = 0) -> dict[str, Interval]:
+        """95 % bootstrap intervals over rows."""
+        kept = self.table()
+        means = {"nll": "nll", "crps": "crps", "coverage_50": "within_50", "coverage_95": "within_95"}
+        found = {n: bootstrap(kept[column], draws=draws, seed=seed) for n, column in means.items() if column in kept}
+        return {"rmse": Interval(*(bound**0.5 for bound in bootstrap(kept["square"], draws=draws, seed=seed)))} | found

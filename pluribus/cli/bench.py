@@ -1,0 +1,112 @@
+"""`pluribus bench`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .app import app
+
+EPILOG = """[bold]Examples[/]
+
+pluribus bench
+
+pluribus bench --part targets --repeats 15
+
+pluribus bench --part table,growth --networks lenet5 --methods mimo,mixture
+
+pluribus bench --part none --out benchmarks/results --docs docs/performance.md"""
+
+
+def _split_names(text: str | None) -> list[str] | None:
+    return None if text in (None, "all") else [name.strip() for name in str(text).split(",") if name.strip()]
+
+
+@app.command(epilog=EPILOG)
+def bench(
+    part: Annotated[
+        str | None,
+        typer.Option(
+            "--part",
+            metavar="all|none|NAME,…",
+            help="of targets, table and growth; none writes page and figures again from what is there \\[all]",
+            show_default=False,
+        ),
+    ] = None,
+    networks: Annotated[
+        str | None,
+        typer.Option(
+            "--networks",
+            metavar="all|NAME,…",
+            help="of mlp, lenet5, resnet20, wrn-16-2 and vit \\[all; growth: lenet5]",
+            show_default=False,
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option("--methods", metavar="all|NAME,…", help="of `pluribus methods` \\[all]", show_default=False),
+    ] = None,
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", help="how often each is timed \\[9]", show_default=False)
+    ] = 9,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", help="rows in a batch \\[128]", show_default=False)] = 128,
+    threads: Annotated[
+        int | None, typer.Option("--threads", metavar="N", help="of torch \\[2, or the only core]", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="where results go \\[runs/bench]", show_default=False)
+    ] = Path("runs/bench"),
+    docs: Annotated[
+        Path | None,
+        typer.Option("--docs", metavar="FILE", help="a Markdown file to put the tables into", show_default=False),
+    ] = None,
+) -> None:
+    """Measure what methods cost, as ratios to the base network: time, memory and FLOPs of a training step and an answer.
+
+    Every ratio is of the same batch in the same interleaved run. Results that are in the folder already are kept, unless they
+    are measured again.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from ..bench.page import split_document, update_document
+    from ..bench.run import Settings, plan_benchmark, run_benchmark
+    from ..runs.run_folder import describe_machine
+    from .show_bench import print_bench
+
+    settings = Settings(repeats, batch) if threads is None else Settings(repeats, batch, threads)
+    plan = {} if part == "none" else plan_benchmark(_split_names(part), _split_names(networks), _split_names(methods))
+    if docs is not None:
+        split_document(docs)
+    if plan:
+        console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+            task, last = progress.add_task("", total=None), ""
+
+            def report(what: str, done: int, total: int) -> None:
+                nonlocal last
+                progress.update(task, description=what, completed=done, total=total)
+                if not console.is_terminal and what != last:
+                    print(what, file=sys.stderr, flush=True)
+                last = what
+
+            found = run_benchmark(plan, out, settings, describe_machine(), report)
+    else:
+        found = load_results(out)
+    if docs is not None:
+        update_document(docs, found, out)
+    print_bench(found, out)
+
+
+def load_results(folder: Path) -> dict[str, Any]:
+    """Page and figures from what was measured before."""
+    from ..bench import results
+    from ..core.errors import FileError
+
+    if not (folder / results.NAME).is_file():
+        raise FileError(f"there are no results in {folder}: leave --part none out, or name their folder with --out")
+    found = results.read_results(folder)
+    results.save_results(folder, found)
+    return found

@@ -1,0 +1,83 @@
+"""`pluribus models` and `pluribus methods`."""
+
+import dataclasses
+from typing import Annotated
+
+import typer
+
+from .app import app
+
+Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="one of them, in detail", show_default=False)]
+
+
+@app.command(epilog="[bold]Examples[/]\n\npluribus models\n\npluribus models wrn")
+def models(name: Name = None) -> None:
+    """The networks, their options and sizes."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..core.suggestions import describe_unknown
+    from ..models.registry import MODELS, ModelError, build
+
+    console = Console()
+    if name is not None and name not in MODELS:
+        raise ModelError(describe_unknown("model", name, MODELS))
+    table = Table("name", "what", "options", "parameters", caption="parameters: on 3×32×32 images and ten classes")
+    import torch
+
+    for key, known in MODELS.items():
+        if name in (None, key):
+            with torch.device("meta"):
+                net = build(key, (3, 32, 32), 10)
+            count = sum(parameter.numel() for parameter in net.parameters())
+            table.add_row(key, known.summary, ", ".join(known.options), f"{count:,}")
+    console.print(table)
+    console.print("Options: --model wrn:depth=16,width=4. Your own network: --model package.module:factory", style="dim")
+    console.print(
+        "A factory takes what it needs of classes (or outputs), channels, size, inputs and shape, and its own options.",
+        style="dim",
+    )
+
+
+@app.command(epilog="[bold]Examples[/]\n\npluribus methods\n\npluribus methods mimo")
+def methods(name: Name = None) -> None:
+    """The methods: what each is, its options, and what it costs."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..core.spec import Spec
+    from ..core.suggestions import describe_unknown
+    from ..runs.budgets import measure_relative_costs
+    from ..runs.config import ConfigError
+
+    if name is not None and name not in Spec.registry:
+        raise ConfigError(describe_unknown("method", name, Spec.registry))
+    console = Console()
+    if name is None:
+        table = Table("name", "what", "parameters", "FLOPs", caption="LeNet-5 with each method at its defaults, × the base")
+        for key, kind in Spec.registry.items():
+            parameters, flops = measure_relative_costs(kind())
+            table.add_row(key, read_summary(kind), f"{parameters:.2f}", f"{flops:.2f}")
+        console.print(table)
+        console.print("The options of one: pluribus methods NAME", style="dim")
+        return
+    kind = Spec.registry[name]
+    import inspect
+
+    console.print(f"[bold]{name}[/]  {kind.__name__}", highlight=False)
+    console.print(inspect.cleandoc(kind.__doc__ or ""), highlight=False, markup=False)
+    table = Table("option", "default")
+    for field in dataclasses.fields(kind):
+        table.add_row(field.name, str(field.default))
+    console.print(table)
+    parameters, flops = measure_relative_costs(kind())
+    console.print(f"on LeNet-5: {parameters:.2f} × the parameters and {flops:.2f} × the FLOPs of the base network")
+    module = inspect.getmodule(kind)
+    paper = (inspect.getdoc(module) or "").strip().split("\n\n")[-1] if module else ""
+    console.print(" ".join(paper.split()), style="dim", highlight=False, markup=False)
+    console.print(f"pluribus train --data digits --method {name}", style="dim", highlight=False)
+
+
+def read_summary(kind: type) -> str:
+    """The first line of its docstring."""
+    return (kind.__doc__ or "").strip().splitlines()[0]

@@ -1,0 +1,96 @@
+"""Flags out of the configuration: each setting is one flag, with its own description."""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import typer
+from pydantic.fields import FieldInfo
+
+from ..core.spec import Spec
+from ..data.catalog import SETS
+from ..models.registry import MODELS
+from ..runs.config import Config
+from ..training.settings import Settings
+
+PANELS = {
+    "What to learn": ("data", "data_dir", "model", "method", "augment", "validation", "rows"),
+    "How to train": (
+        *("epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "beta1", "nesterov", "weight_decay"),
+        *("label_smoothing", "clip", "kl_warmup", "patience"),
+    ),
+    "Learning rate": ("schedule", "warmup", "milestones", "gamma"),
+    "Where": ("devices", "nodes", "strategy", "accelerator", "precision", "compile", "checkpoint_every"),
+}
+NAMES: dict[str, Callable[[], list[str]]] = {
+    "data": lambda: list(SETS),
+    "model": lambda: list(MODELS),
+    "method": lambda: list(Spec.registry),
+}
+
+
+def make_setting_options() -> list[inspect.Parameter]:
+    """A parameter for every setting, None unless given, so that a file's value or the default holds."""
+    made = []
+    for panel, names in PANELS.items():
+        for name in names:
+            field = Config.model_fields[name]
+            kind: Any = bool if field.annotation is bool else str
+            option = typer.Option(
+                "--" + name.replace("_", "-") + (f"/--no-{name.replace('_', '-')}" if kind is bool else ""),
+                help=format_help(name, field),
+                metavar=None if kind is bool else choose_metavar(name, field),
+                rich_help_panel=panel,
+                autocompletion=make_completer(name, field),
+                show_default=False,
+            )
+            annotation = Annotated[kind | None, option]
+            made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
+    return made
+
+
+def format_help(name: str, field: FieldInfo) -> str:
+    """The description, and the default where it is a plain value."""
+    text = str(field.description)
+    default = field.default
+    if "[" in text or default is None or isinstance(default, bool):
+        return text.replace("[", "\\[")
+    if isinstance(default, dict):
+        default = default["name"]
+    elif isinstance(default, tuple):
+        default = ",".join(map(str, default))
+    return f"{text} \\[{default}]"
+
+
+def list_choices(field: FieldInfo) -> list[str]:
+    options = [field.annotation, *get_args(field.annotation)]
+    return [str(value) for option in options if get_origin(option) is Literal for value in get_args(option)]
+
+
+def choose_metavar(name: str, field: FieldInfo) -> str:
+    if name in NAMES:
+        return "NAME[:KEY=VALUE,…]" if name != "data" else "NAME|PATH[:KEY=VALUE,…]"
+    if name == "data_dir":
+        return "FOLDER"
+    text = str(field.annotation)
+    return "NAME" if list_choices(field) else "N" if "int" in text and "float" not in text else "X"
+
+
+def make_completer(name: str, field: FieldInfo) -> Callable[[str], list[str]] | None:
+    known = NAMES[name] if name in NAMES else (lambda: list_choices(field)) if list_choices(field) else None
+    return None if known is None else lambda incomplete: [choice for choice in known() if choice.startswith(incomplete)]
+
+
+def parse_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """What was said on the command line, as settings."""
+    said = {name: value for name, value in options.items() if value is not None}
+    if "milestones" in said:
+        said["milestones"] = tuple(part for part in said["milestones"].split(",") if part)
+    for name in ("lr", "weight_decay", "clip", "patience", "rows", "data_dir", "model"):
+        if said.get(name) in ("none", "null"):
+            said[name] = None
+    return said
+
+
+assert {name for names in PANELS.values() for name in names} == set(Config.model_fields), "a setting without a flag"
+assert set(Settings.model_fields) <= set(Config.model_fields)

@@ -1,0 +1,73 @@
+"""What `pluribus reproduce` prints, in 80 columns."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from ..papers import SCALES, select_recipes
+from ..papers.page import MARKS, format_duration, format_value
+from ..papers.reproduction import Reproduction
+from ..papers.results import locate_result, read_result, save_result
+
+Json = dict[str, Any]
+STYLES = {"reproduced": "green", "direction reproduced": "yellow", "not reproduced": "red", "not run at this scale": "dim"}
+
+
+def rewrite_results(job: Reproduction) -> Json:
+    """Result, figure and page of what was measured before: the rules may have changed."""
+    return save_result(job.out, job.recipe, job.scale, job.read_cells())
+
+
+def print_result(found: Json, out: Path) -> None:
+    console = Console(highlight=False)
+    console.print(
+        f"[bold]{found['id']}[/] at scale {found['scale']}: {found['title']} [dim]({format_duration(found['seconds'])})[/]"
+    )
+    if found["rows"]:
+        console.print(make_result_table(found))
+    for each in found["verdicts"]:
+        outcome = each["outcome"]
+        console.print(f"[{STYLES[outcome]}]{MARKS[outcome]} {outcome}[/]: {each['claim']} [dim]({each['evidence']})[/]")
+    paper = found["id"].partition("/")[0]
+    console.print(f"[dim]All of it is in {out / paper / 'README.md'}[/]\n", soft_wrap=True)
+
+
+def make_result_table(found: Json) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    columns = found["columns"]
+    for key, heading in columns.items():
+        words = any(isinstance(row.get(key), str) for row in found["rows"])
+        table.add_column(heading, overflow="fold", justify="left" if words else "right")
+    for row in found["rows"]:
+        table.add_row(*(format_value(row.get(key)) for key in columns))
+    return table
+
+
+def print_recipes(out: Path, names: list[str]) -> None:
+    """Every recipe and, for each scale, whether it was recorded and what came of it."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("recipe", no_wrap=True)
+    table.add_column("what", overflow="fold")
+    for scale in SCALES:
+        table.add_column(scale, no_wrap=True)
+    for recipe in select_recipes(names):
+        states = [format_state(read_result(locate_result(out, recipe, scale))) for scale in SCALES]
+        table.add_row(recipe.id, recipe.title, *states)
+    console = Console(highlight=False)
+    console.print(table)
+    legend = ", ".join(f"{MARKS[outcome]} {outcome}" for outcome in STYLES if outcome in MARKS)
+    console.print(f"[dim]Claims by verdict: {legend}. A blank was not run.[/]")
+
+
+def format_state(found: Json) -> str:
+    if not found:
+        return ""
+    if not found["complete"]:
+        return "[yellow]begun[/]"
+    counts = Counter(verdict["outcome"] for verdict in found["verdicts"])
+    told = [f"[{STYLES[outcome]}]{counts[outcome]}{MARKS[outcome]}[/]" for outcome in STYLES if counts[outcome]]
+    return " ".join(told) or "done"

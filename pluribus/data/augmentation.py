@@ -1,0 +1,50 @@
+"""Data augmentation of whole batches at once, drawn for each image: pad and crop, flip."""
+
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Generator, Tensor
+
+Augmentation = Literal["none", "flip", "crop", "crop-flip"]
+AUGMENTATIONS: tuple[str, ...] = get_args(Augmentation)
+PAD = 4
+
+
+def draw_augmentation(kind: str, rows: int, generator: Generator | None = None) -> Tensor:
+    """Draw what happens to each image.
+
+    Args: one of `AUGMENTATIONS`; the number of images. Returns: `[rows, 3]`, how far an image is shifted down and to the
+    right (from 0 to 2·PAD, where PAD is no shift), and whether it is flipped.
+
+    >>> draw_augmentation("none", rows=2)
+    tensor([[4, 4, 0],
+            [4, 4, 0]])
+    """
+    shifts = torch.randint(0, 2 * PAD + 1, (rows, 2), generator=generator)
+    flipped = torch.randint(0, 2, (rows, 1), generator=generator)
+    if "crop" not in kind:
+        shifts.fill_(PAD)
+    if "flip" not in kind:
+        flipped.zero_()
+    return torch.cat([shifts, flipped], dim=1)
+
+
+def augment(images: Tensor, drawn: Tensor) -> Tensor:
+    """Shift and flip images.
+
+    Args: images `[B, C, H, W]`; what `draw_augmentation` drew for them, `[B, 3]`. Returns: images of the same shape, black
+    where the shifted image ends.
+
+    >>> image = torch.arange(4).view(1, 1, 2, 2)
+    >>> augment(image, torch.tensor([[PAD, PAD, 1]])).tolist()
+    [[[[1, 0], [3, 2]]]]
+    """
+    height, width = images.shape[2:]
+    if bool((drawn[:, :2] != PAD).any()):
+        windows = F.pad(images, (PAD,) * 4).unfold(2, height, 1).unfold(3, width, 1)  # [B, C, 2·PAD+1, 2·PAD+1, H, W], a view
+        images = windows[torch.arange(len(images)), :, drawn[:, 0], drawn[:, 1]]
+    flipped = drawn[:, 2].bool()
+    if bool(flipped.any()):
+        images = torch.where(flipped.view(-1, 1, 1, 1), images.flip(3), images)
+    return images

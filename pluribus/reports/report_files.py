@@ -1,0 +1,31 @@
+"""All that a comparison leaves in its folder."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import FileError
+from ..core.files import format_json, write_file
+from .page import render_page
+from .summary_figure import write_summary_figure
+from .tables import format_csv, format_markdown
+
+
+def write_report(results: dict[str, Any], folder: Path) -> Path:
+    """results.json, results.csv, results.md, picture.svg and report.html; answers where the page is.
+
+    The JSON comes first: if anything after it fails, the results are there, and the rest can be made from them.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"cannot make the folder {folder}: {error.strerror}") from error
+    write_file(folder / "results.json", format_json(results) + "\n")
+    write_file(folder / "results.csv", format_csv(results))
+    write_file(folder / "results.md", format_markdown(results))
+    with tempfile.TemporaryDirectory() as place:
+        drawn = Path(place) / "picture.svg"
+        write_summary_figure(results, drawn)
+        write_file(folder / "picture.svg", drawn.read_bytes())
+    write_file(folder / "report.html", render_page(results))
+    return folder / "report.html"

@@ -1,0 +1,169 @@
+"""Predictions of a trained ensemble: batch by batch for evaluation, and row by row for new files.
+
+Rows are predicted in batches, so that memory does not grow with the number of rows.
+"""
+
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..core.ensemble import Ensemble
+from ..core.errors import DataError
+from ..core.modes import copy_for_evaluation
+from ..core.predictive import Predictive
+from ..core.seeds import derive_seed, set_seed
+from ..data import Columns, Data, Pixels, Preparation
+from ..data.batches import TensorBatches
+from ..data.dataset import Part
+from ..data.image_folder import decode
+from ..data.table import SUFFIXES, read_table
+from ..metrics.streaming import Tally
+from .loading import load_run, set_samples
+from .run_folder import open_run
+
+EVALUATION_SEED = 7
+"""Which stream of the run's seed the noise of an evaluation is drawn from."""
+BATCH_ROWS = 512
+
+
+@dataclass(frozen=True)
+class EvaluationCase:
+    """An ensemble, the rows to evaluate it on, and the seed of its noise. `report` is called with the rows of each batch."""
+
+    ensemble: Ensemble
+    data: Data
+    part: Part
+    seed: int = 0
+    report: Callable[[int], None] | None = None
+
+    @torch.no_grad()
+    def predict_batches(self, part: Part | None = None) -> Iterator[tuple[Predictive, Tensor]]:
+        """Predictions and targets of each batch; those of a regression are in the units of its targets."""
+        ensemble, preparation = copy_for_evaluation(self.ensemble), self.data.preparation
+        like, executor = next(ensemble.parameters()), ensemble.executor
+        with torch.random.fork_rng(devices=[]):
+            part = part or self.part
+            if len(part):  # the size of a batch depends on where members part, which two rows show
+                executor.prepare(ensemble, next(iter(TensorBatches(part, 2, preparation))).x.to(like.device, like.dtype))
+            size = min(BATCH_ROWS, executor.choose_chunk_rows(ensemble))
+            for number, (x, y, _) in enumerate(TensorBatches(part, size, preparation)):
+                set_seed(derive_seed(self.seed, EVALUATION_SEED, number))
+                outputs = ensemble(executor.lay_out(x.to(like.device, like.dtype)))
+                y = y.to(like.device)
+                if ensemble.task == "regression":
+                    outputs, y = preparation.unscale_targets(outputs), preparation.unscale_targets(y)
+                yield Predictive(outputs, ensemble.task), y
+                if self.report is not None:
+                    self.report(len(y))
+
+    def tally_scores(self, part: Part | None = None) -> Tally:
+        """The sums from which accuracy, NLL and ECE (or RMSE) follow."""
+        tally = Tally(self.ensemble.task)
+        for p, y in self.predict_batches(part):
+            tally.add(p, y)
+        return tally
+
+    def sample_rows(self, rows: int) -> Part:
+        """A random sample of `rows` rows, the same for every run. Some sets have their easy rows first."""
+        if rows >= len(self.part):
+            return self.part
+        order = torch.randperm(len(self.part), generator=torch.Generator().manual_seed(0))
+        return self.part.rows(order[:rows].sort().values)
+
+    @property
+    def members(self) -> int:
+        """The number of members in evaluation."""
+        return self.ensemble.count_members(training=False)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether any part of the ensemble draws new noise for every prediction."""
+        return any(isinstance(part, Ensemble) and part.sampled for part in self.ensemble.modules())
+
+
+def predict_files(path: Path, files: Sequence[Path], samples: int | None = None) -> Iterator[dict[str, Any]]:
+    """Predict every row of every file with the run in the folder `path`, in order.
+
+    A file is an image, a table or an .npz archive with x. Each row yields a dictionary with `file`, `row` and, of a
+    classification, `label`, `confidence`, `uncertainty` (entropy, nats), `mutual_information` (nats) and `probabilities`; of a
+    regression, `value` and `spread` (the standard deviation of the members).
+    """
+    made, config, about, preparation = load_run(open_run(path))
+    if samples is not None:
+        set_samples(made, samples)
+    for number, file in enumerate(files):
+        rows = read_rows(file, preparation, tuple(about["shape"]), config.data.get("header"))
+        set_seed(derive_seed(config.seed, EVALUATION_SEED, number))
+        like = next(made.parameters())
+        p = made.predict(preparation(rows).to(like.device, like.dtype))
+        for row, answer in enumerate(format_predictions(made, p, about["classes"], preparation)):
+            yield {"file": str(file), "row": row} | answer
+
+
+def format_predictions(
+    ensemble: Ensemble, p: Predictive, classes: Sequence[str], preparation: Preparation
+) -> Iterator[dict[str, Any]]:
+    """One dictionary for each row of a prediction."""
+    if ensemble.task == "regression":
+        p = Predictive(preparation.unscale_targets(p.outputs), "regression")
+        for mean, std in zip(p.mean.flatten().tolist(), p.std.flatten().tolist(), strict=True):
+            yield {"value": mean, "spread": std}
+        return
+    columns = (p.labels, p.confidence, p.entropy, p.mutual_information)
+    for label, confidence, entropy, information, probs in zip(*(c.tolist() for c in columns), p.probs.tolist(), strict=True):
+        yield {
+            "label": classes[label],
+            "confidence": confidence,
+            "uncertainty": entropy,
+            "mutual_information": information,
+            "probabilities": dict(zip(classes, probs, strict=True)),
+        }
+
+
+def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], header: bool | None = None) -> Tensor:
+    """Read the rows of a file as the run's data are stored, `[N, *shape]`; `header` is that of the table it was trained on."""
+    if file.is_dir():
+        raise DataError(f"{file} is a folder: name files, as in {file}/*")
+    if not file.is_file():
+        raise DataError(f"there is no file {file}")
+    if isinstance(preparation, Columns):
+        if not file.name.lower().endswith(SUFFIXES):
+            raise DataError(f"the run learnt from a table, and {file.name} is none: it must end in {', '.join(SUFFIXES)}")
+        try:
+            return preparation.encode(read_table(file, header))
+        except DataError as error:
+            raise DataError(str(error) if str(file) in str(error) else f"{file}: {error}") from error
+    if file.suffix == ".npz":
+        return read_arrays(file, shape, isinstance(preparation, Pixels))
+    if isinstance(preparation, Pixels):
+        if file.name.lower().endswith(SUFFIXES):
+            raise DataError(f"the run learnt from images, and {file.name} is a table: give images, or x in an .npz file")
+        channels, height, width = shape
+        return decode([file], height, width, channels)
+    raise DataError(f"the run learnt from rows of {shape[0]} numbers: give them as x in an .npz file, got {file.name}")
+
+
+def read_arrays(file: Path, shape: tuple[int, ...], pixels: bool) -> Tensor:
+    """The array x of an .npz file, `[N, *shape]`, with its channels first."""
+    try:
+        with np.load(file, allow_pickle=False) as content:
+            x = content["x"]
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError, TypeError) as error:
+        raise DataError(f"{file} must be an .npz file with a plain array x, as numpy.savez writes it") from error
+    if x.dtype != np.uint8 if pixels else x.dtype.kind not in "fiub":
+        raise DataError(f"x of {file} must hold {'bytes (uint8), as pixels are' if pixels else 'numbers'}, got {x.dtype}")
+    if x.ndim == len(shape) + 1 and x.shape[1:] != shape and len(shape) == 3 and x.shape[1:] == (*shape[1:], shape[0]):
+        x = x.transpose(0, 3, 1, 2)
+    if x.ndim == 3 and len(shape) == 3 and shape[0] == 1:
+        x = x[:, None]
+    if x.shape[1:] != shape:
+        wanted = "×".join(map(str, shape))
+        raise DataError(f"the rows of {file} must be of {wanted}, got {'×'.join(map(str, x.shape[1:]))}")
+    return torch.from_numpy(np.ascontiguousarray(x))

@@ -1,0 +1,151 @@
+"""The folder of a run, which all other commands read.
+
+config.yaml          the configuration; `pluribus train --config` runs it again
+about.json           versions and machine
+data.json            how rows become inputs, and the names of the classes
+metrics.csv          one row for each epoch
+checkpoints/         to resume from
+weights.safetensors  the trained ensemble (and weights.json, which is readable)
+result.json          the test scores; its presence says that the run is finished
+evaluation.json      the results of `pluribus evaluate`
+judgement.json       the same, for a comparison, with rows.safetensors: a few numbers of every test row
+"""
+
+import contextlib
+import csv
+import io
+import json
+import os
+import platform
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+
+from ..core.errors import FileError
+from ..core.files import format_json, write_file
+
+FEW_STEPS = 300
+"""A run of fewer steps is reported as possibly too short."""
+PACKAGES = ("pluribus", "torch", "lightning", "numpy", "safetensors", "pydantic")
+
+
+@dataclass(frozen=True)
+class Run:
+    """The folder of a run; it need not exist yet."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.yaml"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "weights.safetensors"
+
+    @property
+    def is_finished(self) -> bool:
+        return (self.path / "result.json").is_file()
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it was evaluated for a comparison."""
+        return (self.path / "judgement.json").is_file()
+
+    def create(self) -> None:
+        """Create the folder. Raises FileError if that fails."""
+        try:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(f"cannot make the folder {self.path}: {error.strerror}; name another with --out") from error
+
+    @contextlib.contextmanager
+    def lock(self, wait: bool) -> Iterator[None]:
+        """A lock on the folder: one process at a time works in a run. It is released when the process ends in any way."""
+        held = FileLock(self.path / ".lock", timeout=-1 if wait else 0)
+        try:
+            held.acquire()
+        except Timeout:
+            raise FileError(f"another process is working in {self.path}: let it finish, or stop it") from None
+        try:
+            yield
+        finally:
+            held.release()
+
+    def write_json(self, name: str, content: dict[str, Any]) -> None:
+        write_file(self.path / name, format_json(content) + "\n")
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        path = self.path / name
+        if not path.is_file():
+            raise FileError(f"{self.path} is no finished run: it has no {name}")
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise FileError(f"{path} is damaged, it is no JSON: take it from a copy of the run, or train again") from error
+        if not isinstance(content, dict):
+            raise FileError(f"{path} is damaged, it must hold an object: take it from a copy of the run, or train again")
+        return content
+
+    def write_metrics(self, rows: list[dict[str, float]]) -> None:
+        if not rows:
+            return
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        text = io.StringIO()
+        table = csv.DictWriter(text, names)
+        table.writeheader()
+        table.writerows(rows)
+        write_file(self.path / "metrics.csv", text.getvalue())
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """Open the run in a folder. Raises FileError if the folder holds none."""
+    run = Run(Path(path))
+    if not run.path.exists():
+        raise FileError(f"there is no run {run.path}")
+    if not run.path.is_dir():
+        raise FileError(f"{run.path} is a file: name the folder of a run")
+    if not run.config.is_file():
+        raise FileError(f"{run.path} is no run: it has no config.yaml")
+    return run
+
+
+def name_new_folder(parent: Path, title: str) -> Path:
+    """A folder name that is not taken: the title and the time."""
+    safe = "".join(letter if letter.isalnum() or letter in "-_" else "-" for letter in title)
+    stem = f"{safe}-{time.strftime('%Y%m%d-%H%M%S')}"
+    path, number = parent / stem, 1
+    while path.exists():
+        number += 1
+        path = parent / f"{stem}-{number}"
+    return path
+
+
+def describe_machine() -> dict[str, Any]:
+    """Versions and hardware, without anything that identifies the machine or its owner."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {
+        "versions": {"python": platform.python_version()} | versions,
+        "machine": {
+            "system": platform.system(),
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+            "threads": torch.get_num_threads(),
+            "gpus": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+        },
+    }

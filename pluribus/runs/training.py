@@ -1,0 +1,221 @@
+"""Training a run: from a configuration to a run folder."""
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning as L
+import torch
+from lightning.pytorch.callbacks import Checkpoint
+
+from ..core.convert import ensemble as convert
+from ..core.ensemble import Ensemble
+from ..core.errors import FileError
+from ..core.saving import save as save_ensemble
+from ..data import Columns, Data
+from ..data.dataset import Part
+from ..models.registry import ModelError, choose_default_model
+from ..training.fit import fit, is_leader
+from ..training.lightning_module import TrainingModule
+from . import config as configs
+from .config import Config, ConfigError, resolve_paths
+from .loading import build_network, check_unchanged, load_set, split_rows
+from .prediction import EvaluationCase
+from .run_folder import Run, describe_machine
+
+
+def train_run(
+    config: Config,
+    folder: Path,
+    *,
+    resume: bool = False,
+    progress: bool = True,
+    callbacks: Sequence[L.Callback] = (),
+    wait: bool = False,
+) -> dict[str, Any]:
+    """Train as configured, write the run folder, and return the result: scores on the test rows, time, sizes.
+
+    `resume` goes on from the last checkpoint, or returns the result of a finished run. If another process works in the folder,
+    a FileError is raised, unless `wait` is set: then training starts when that process ends.
+    """
+    began = time.time()
+    run = Run(folder)
+    if resume and run.is_finished:
+        return run.read_json("result.json")
+    check_machine(config)
+    data = load_data(config)
+    config = resolve_config(config, data)
+    parts = split_rows(config, data)
+    made = convert_network(config, data)
+    prepare_folder(run, config, data, resume)
+    with run.lock(wait) if is_leader() else contextlib.nullcontext():
+        if run.is_finished:  # another process finished it in the meantime
+            return run.read_json("result.json")
+        history = fit(
+            made,
+            parts[0],
+            parts[1] if len(parts[1]) else None,
+            folder=run.checkpoints,
+            resume=resume,
+            settings=config,
+            preparation=data.preparation,
+            augmentation=config.augment,
+            callbacks=[MetricsWriter(run, describe_start(config, data, parts, run.path) if progress else ""), *callbacks],
+            loggers=find_tensorboard_logger(run.path),
+            progress=progress,
+        )
+        if not is_leader():
+            return {}
+        run.write_metrics(history)
+        save_ensemble(made, run.weights)
+        result = score_run(made, config, data, parts[1])
+        steps = int(history[-1]["step"]) if history else 0
+        result |= {"epochs": len(history), "steps": steps, "seconds": round(time.time() - began, 1)}
+        run.write_json("result.json", result)
+    return result
+
+
+def score_run(made: Ensemble, config: Config, data: Data, aside: Part) -> dict[str, Any]:
+    """The scores on the test rows or, if there are none, on the validation rows."""
+    part, name = (data.test, "test") if len(data.test) else (aside, "validation")
+    cost = made.describe()
+    return {
+        "title": config.title(),
+        "split": name if len(part) else None,
+        "scores": EvaluationCase(made, data, part, config.seed).tally_scores().scores() if len(part) else {},
+        "parameters": cost.parameters,
+        "base_parameters": cost.base_parameters,
+    }
+
+
+def describe_start(config: Config, data: Data, parts: tuple[Part, Part], path: Path) -> str:
+    """A text about the run for the start of training: classes, rows, folder."""
+    what = f"{len(data.classes)} classes" if data.classes else "a regression"
+    if isinstance(data.preparation, Columns):
+        what += f", target {data.preparation.answer!r} from {len(data.preparation.columns)} columns"
+    return f"{config.title()} → {path}\n{what}; {len(parts[0]):,} rows to train by, {len(parts[1]):,} set aside"
+
+
+class MetricsWriter(Checkpoint):
+    """Writes metrics.csv after every epoch. Lightning runs Checkpoint callbacks last, when the epoch's row is there."""
+
+    def __init__(self, run: Run, title: str) -> None:
+        self.run, self.title = run, title
+
+    def on_train_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        if self.title and trainer.is_global_zero:
+            print(self.title, file=sys.stderr)
+
+    def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+        assert isinstance(lesson, TrainingModule)
+        if trainer.is_global_zero:
+            self.run.write_metrics(lesson.history)
+
+
+def load_data(config: Config) -> Data:
+    """The data of a configuration. Raises ConfigError if it has no training rows."""
+    data = load_set(config.data, config.data_dir)
+    if not len(data.train):
+        raise ConfigError(f"{data.name} has only test rows here: it can be judged by, but not learnt from")
+    return data.subsample(config.rows, config.seed)
+
+
+def check_machine(config: Config) -> None:
+    """Raise ConfigError for processes and accelerators that this machine lacks: Lightning's own messages are less plain."""
+    gpus = torch.cuda.device_count()
+    here = {"auto": True, "cpu": True, "gpu": gpus > 0 or torch.backends.mps.is_available()}
+    if not here.get(config.accelerator, torch.backends.mps.is_available()):
+        raise ConfigError(f"there is no accelerator {config.accelerator!r} on this machine: choose cpu or auto")
+    if config.precision == "16-mixed" and (config.accelerator == "cpu" or not gpus):
+        raise ConfigError("precision 16-mixed needs a GPU: choose bf16-mixed")
+    cores = os.cpu_count() or 1
+    most, what = (gpus, "GPUs") if gpus and config.accelerator != "cpu" else (max(4 * cores, 8), f"processes on {cores} cores")
+    if config.devices > most:
+        raise ConfigError(f"devices must be at most {most} here ({most} {what}), got {config.devices}")
+
+
+def resolve_config(config: Config, data: Data) -> Config:
+    """Fill in the settings that follow from the data, so that the configuration records what was done."""
+    update: dict[str, Any] = {"lr": config.rate, "weight_decay": config.decay}
+    if config.model is None:
+        update["model"] = {"name": choose_default_model(data.shape)}
+    if config.augment == "auto":
+        update["augment"] = "crop-flip" if data.name.startswith("cifar") else "none"
+    elif config.augment != "none" and not data.has_images:
+        raise ConfigError(f"augment {config.augment!r} is for images, and {data.name} has rows of numbers: choose none")
+    return resolve_paths(config.model_copy(update=update))
+
+
+def convert_network(config: Config, data: Data) -> Ensemble:
+    """The ensemble before training. Raises ModelError if the network does not fit the data, tried on two rows."""
+    assert config.model is not None
+    net = build_network(config, data.shape, data.outputs)
+    example = data.preparation(data.train.x[:2])
+    dtype = torch.double if config.precision == "64" else torch.float
+    net, example = net.to(dtype), example.to(dtype)
+    try:
+        with torch.no_grad():
+            answer = net.eval()(example)
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        reason = str(error).splitlines()[0]
+        shape = "×".join(map(str, data.shape))
+        raise ModelError(f"{config.model['name']} cannot take inputs of {shape}: {reason}") from error
+    if not isinstance(answer, torch.Tensor):
+        raise ModelError(
+            f"{config.model['name']} must answer with one tensor, got a {type(answer).__name__}: return that alone"
+        )
+    if list(answer.shape) != [2, data.outputs]:
+        raise ModelError(
+            f"{config.model['name']} must answer with {data.outputs} numbers a row, got {list(answer.shape)} for two rows"
+        )
+    try:
+        return convert(net.train(), config.spec, example=example, task=data.task)
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"{config.method['name']} cannot convert {config.model['name']}: {error}") from error
+
+
+def prepare_folder(run: Run, config: Config, data: Data, resume: bool) -> None:
+    """Create the folder and write what is known before training. Raises FileError if it holds another run."""
+    if not is_leader():
+        return
+    if run.path.is_file():
+        raise FileError(f"{run.path} is a file: name a folder for the run")
+    if not resume and run.path.is_dir() and any(run.path.iterdir()):
+        raise FileError(f"{run.path} is not empty: resume it (--resume), or name another folder (--out)")
+    run.create()
+    if resume and run.config.is_file():
+        check_unchanged(data, run.read_json("data.json"))
+        return
+    run.write_json("about.json", describe_machine())
+    run.write_json("data.json", describe_data(data))
+    configs.save_config(config, run.config)  # written last: its presence says that the others are there
+
+
+def describe_data(data: Data) -> dict[str, Any]:
+    """The content of data.json."""
+    return {
+        "name": data.name,
+        "task": data.task,
+        "shape": list(data.shape),
+        "classes": list(data.classes),
+        "preparation": json.loads(json.dumps(data.preparation.to_json())),
+        "train": len(data.train),
+        "test": len(data.test),
+        "facts": data.facts,
+    }
+
+
+def find_tensorboard_logger(folder: Path) -> Sequence[Any]:
+    """TensorBoard's logger, if it is installed."""
+    try:
+        import tensorboard  # noqa: F401
+    except ImportError:
+        return ()
+    from lightning.pytorch.loggers import TensorBoardLogger
+
+    return (TensorBoardLogger(folder, name="", version="tensorboard"),)

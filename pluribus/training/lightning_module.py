@@ -1,0 +1,201 @@
+"""The LightningModule that trains and validates an ensemble. It knows no method."""
+
+import copy
+import functools
+import math
+from typing import Any
+
+import lightning as L
+import torch
+import torch.nn.functional as F
+from lightning.pytorch.utilities.types import STEP_OUTPUT
+from torch import Tensor
+
+from ..core import nested
+from ..core.ensemble import Ensemble
+from ..core.errors import FileError, PluribusError
+from ..core.losses import Criterion, count_losses
+from ..core.predictive import Predictive
+from ..core.seeds import derive_seed, set_seed
+from ..data.batches import Batch, Batches
+from ..data.preparation import Preparation
+from ..metrics.streaming import Tally
+from . import optimizers
+from .settings import Settings
+
+BINDING = ("seed", "batch_size", "optimizer", "momentum", "beta1", "nesterov", "precision")
+"""Settings that a resumed run must keep. Others (epochs, lr, schedule) may be changed."""
+STEP, VALIDATION = 3, 4  # what a seed is derived for; the data use 1 and 2
+
+
+class Diverged(PluribusError):
+    """The loss became NaN or infinite."""
+
+
+class TrainingModule(L.LightningModule):
+    """What Lightning runs: the steps of training and validation, the optimiser, and what a checkpoint holds.
+
+    Args:
+        rows: number of training rows; the penalty is divided by it.
+        preparation: turns standardised outputs of a regression back into the units of its targets.
+        criterion: the loss of one member; by default the loss of the task, with the label smoothing of the settings.
+    """
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        settings: Settings,
+        train: Batches,
+        rows: int,
+        validation: Batches | None = None,
+        preparation: Preparation | None = None,
+        criterion: Criterion | None = None,
+    ) -> None:
+        super().__init__()
+        self.ensemble = ensemble
+        self.settings, self.train_batches, self.validation_batches, self.rows = settings, train, validation, rows
+        self.preparation = preparation or Preparation()
+        self.criterion = criterion or make_criterion(ensemble, settings.label_smoothing)
+        self.epoch_loss = [0.0, 0]  # sum of the losses in this epoch so far, and their number
+        self.last_loss = float("nan")
+        self.parts = count_losses(ensemble)
+        """Losses are reported for one member, so that methods can be compared."""
+        self.pending: list[tuple[int, Tensor]] = []
+        self.scores: dict[str, float] = {}
+        self.history: list[dict[str, float]] = []
+        self.tally: Tally | None = None
+        self.unsharded: tuple[Ensemble] | None = None
+
+    # --- training -------------------------------------------------------------------------------------------------
+
+    def setup(self, stage: str) -> None:
+        for batches in (self.train_batches, self.validation_batches):
+            if batches is not None:
+                batches.rank, batches.world = self.global_rank, self.trainer.world_size
+
+    def configure_model(self) -> None:
+        shard = getattr(self.trainer.strategy, "shard", None)
+        if shard is not None and self.unsharded is None:
+            self.unsharded = (self.ensemble,)  # the tuple hides it from Lightning, which would register it as a submodule
+            self.ensemble = shard(copy.deepcopy(self.ensemble))
+
+    def gather_state(self) -> dict[str, Tensor]:
+        """Return the state of the ensemble with whole tensors. All processes must call this together."""
+        if self.unsharded is None:
+            return self.ensemble.state_dict()
+        from .sharding import gather_state
+
+        return gather_state(self.ensemble)
+
+    def cast(self, x: Any) -> Any:
+        """Convert floating-point inputs to the dtype of the weights; NumPy's default is double."""
+        dtype = next((p.dtype for p in self.ensemble.parameters() if p.is_floating_point()), torch.float)
+        return nested.map_tensors(lambda leaf: leaf.to(dtype) if leaf.is_floating_point() else leaf, x)
+
+    def on_train_epoch_start(self) -> None:
+        self.train_batches.epoch = self.current_epoch
+
+    def training_step(self, batch: Batch, batch_idx: int) -> STEP_OUTPUT:
+        x, y, weight = batch
+        step, epoch = self.global_step, len(self.train_batches)
+        set_seed(derive_seed(self.settings.seed, STEP, step, self.global_rank))
+        views, targets = self.ensemble.deal(self.ensemble.executor.lay_out(self.cast(x)), y)
+        temper = optimizers.compute_penalty_factor(step, epoch, self.settings)
+        loss = self.ensemble.objective(self.ensemble(views), targets, self.criterion, self.rows, temper)
+        loss = loss * weight if weight != 1.0 else loss
+        self.pending.append((step, loss.detach()))
+        if loss.device.type == "cpu" or len(self.pending) == 20:  # reading a loss waits for the accelerator
+            self.read_losses()
+        return loss
+
+    def read_losses(self) -> None:
+        """Add the pending losses to the epoch's sum. Raises `Diverged` if one of them is NaN or infinite."""
+        pending, self.pending = self.pending, []
+        values = torch.stack([loss for _, loss in pending]).tolist() if pending else []
+        for (step, _), value in zip(pending, values, strict=True):
+            if not math.isfinite(value):
+                raise Diverged(f"the loss became {value} at step {step} (epoch {step // len(self.train_batches) + 1})")
+            self.last_loss = value / self.parts
+            self.epoch_loss[0] += value / self.parts
+            self.epoch_loss[1] += 1
+
+    def configure_optimizers(self) -> Any:
+        optimizer = optimizers.make_optimizer(self.ensemble.param_groups(), self.settings)
+        self.ensemble.check_optimizer(optimizer, clips_gradient=self.settings.clip is not None)
+        epoch = len(self.train_batches)
+        share = functools.partial(
+            optimizers.compute_rate_factor, steps=epoch * self.settings.epochs, epoch=epoch, settings=self.settings
+        )
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    # --- validation -----------------------------------------------------------------------------------------------
+
+    def on_validation_epoch_start(self) -> None:
+        self.tally = Tally(self.ensemble.task, self.device)
+
+    def validation_step(self, batch: Batch, batch_idx: int) -> None:
+        assert self.tally is not None
+        set_seed(derive_seed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
+        x, y, _ = batch
+        outputs = self.ensemble(self.ensemble.executor.lay_out(self.cast(x)))
+        if self.ensemble.task == "regression":
+            outputs, y = self.preparation.unscale_targets(outputs), self.preparation.unscale_targets(y)
+        self.tally.add(Predictive(outputs, self.ensemble.task), y)
+
+    def on_validation_epoch_end(self) -> None:
+        assert self.tally is not None
+        if self.trainer.world_size > 1:
+            self.tally.sums = self.sum_over_processes(self.tally.sums)
+        self.scores = self.tally.scores()
+        self.log_dict(
+            {f"validation_{name}": value for name, value in self.scores.items()}, rank_zero_only=False, sync_dist=False
+        )
+
+    def on_train_epoch_end(self) -> None:
+        self.read_losses()
+        total = torch.tensor(self.epoch_loss, dtype=torch.double, device=self.device)
+        if self.trainer.world_size > 1:
+            total = self.sum_over_processes(total)
+        row = {"epoch": self.current_epoch + 1, "step": self.global_step, "loss": (total[0] / total[1]).item()}
+        row |= {f"validation_{name}": value for name, value in self.scores.items()}
+        self.history.append(row)
+        self.log("loss", row["loss"])
+        self.epoch_loss = [0.0, 0]
+
+    def sum_over_processes(self, values: Tensor) -> Tensor:
+        return self.trainer.strategy.reduce(values.clone(), reduce_op="sum")
+
+    # --- checkpoints ------------------------------------------------------------------------------------------
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        self.read_losses()
+        total = torch.tensor(self.epoch_loss, dtype=torch.double, device=self.device)
+        if self.trainer.world_size > 1:  # there is one file: each process will resume with an equal part
+            total = self.sum_over_processes(total) / self.trainer.world_size
+        checkpoint["pluribus"] = {
+            "epoch_loss": total.tolist(),
+            "history": self.history,
+            "scores": self.scores,
+            "spec": self.ensemble.spec.to_json(),
+            "settings": self.settings.model_dump(mode="json", include=set(BINDING)),
+            "steps": len(self.train_batches),
+        }
+
+    def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
+        kept = checkpoint["pluribus"]
+        self.epoch_loss, self.history, self.scores = list(kept["epoch_loss"]), list(kept["history"]), dict(kept["scores"])
+        if kept["steps"] != len(self.train_batches):
+            raise FileError(
+                f"an epoch had {kept['steps']} steps when the run was saved, and has {len(self.train_batches)} now: resume "
+                "with the same rows, and as many processes as before"
+            )
+        epoch, done = divmod(checkpoint["global_step"], len(self.train_batches))
+        self.train_batches.epoch, self.train_batches.start = epoch, done
+
+
+def make_criterion(ensemble: Ensemble, share: float) -> Criterion | None:
+    """Return cross-entropy with label smoothing, or None where the default loss of the task does."""
+    if share == 0 or ensemble.task == "regression":
+        return None
+    return lambda output, target: F.cross_entropy(output, target, label_smoothing=share)

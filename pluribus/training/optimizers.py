@@ -1,0 +1,61 @@
+"""Optimisers, and the learning rate and the weight of the penalty as functions of the step.
+
+These functions have no state, so that a resumed run needs none of it.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+
+from .settings import Settings
+
+
+def make_optimizer(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
+    """Return the optimiser that the settings ask for.
+
+    Args:
+        groups: what `ensemble.param_groups()` returns; a group's `rate` multiplies the learning rate.
+    """
+    rate, decay = settings.rate, settings.decay
+    groups = [group | ({"lr": rate * group["rate"]} if "rate" in group else {}) for group in groups]
+    if settings.optimizer == "sgd":
+        nesterov = settings.nesterov and settings.momentum > 0
+        return torch.optim.SGD(groups, rate, settings.momentum, weight_decay=decay, nesterov=nesterov)
+    if settings.optimizer == "adam":
+        return torch.optim.Adam(groups, rate, (settings.beta1, 0.999), weight_decay=decay)
+    return torch.optim.AdamW(groups, rate, (settings.beta1, 0.999), weight_decay=decay)
+
+
+def compute_rate_factor(step: int, steps: int, epoch: int, settings: Settings) -> float:
+    """Return what the learning rate is multiplied by at a step, between 0 and 1.
+
+    Args:
+        step: steps taken so far.
+        steps: steps of the whole run.
+        epoch: steps of one epoch.
+
+    warm-up:  (t + 1) / w for t < w
+    cosine:   ½ (1 + cos(π p)),   linear: 1 − p,   step: γ^(milestones passed),   p the part of the rest that is done
+
+    >>> [compute_rate_factor(step, 4, 2, Settings(epochs=2, schedule="linear")) for step in range(4)]
+    [1.0, 0.75, 0.5, 0.25]
+    """
+    warm = round(settings.warmup * epoch)
+    if step < warm:
+        return (step + 1) / warm
+    done = (step - warm) / max(steps - warm, 1)
+    if settings.schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * min(done, 1.0)))
+    if settings.schedule == "linear":
+        return max(1 - done, 0.0)
+    if settings.schedule == "step":
+        return settings.gamma ** sum(step >= milestone * steps for milestone in settings.milestones)
+    return 1.0
+
+
+def compute_penalty_factor(step: int, epoch: int, settings: Settings) -> float:
+    """Return what the penalty is multiplied by at a step: the factor rises linearly to 1 over `kl_warmup` epochs."""
+    warm = round(settings.kl_warmup * epoch)
+    return min((step + 1) / warm, 1.0) if warm else 1.0

@@ -1,0 +1,182 @@
+"""A recipe's cells: each is measured once, whatever happens, and what is left is made from the JSON alone."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from pluribus import papers
+from pluribus.core.errors import FileError, PluribusError
+from pluribus.papers import Recipe, Scale, results
+from pluribus.papers.page import format_page, format_table, format_value
+from pluribus.papers.reproduction import Reproduction, reproduce
+from pluribus.papers.verdicts import judge_claim
+
+
+def counted(options, workspace):
+    """Leaves a mark for every time that it is run."""
+    with (workspace.shared / "marks.txt").open("a") as file:
+        file.write(f"{options['value']}\n")
+    if options["value"] < 0:
+        raise ValueError("values must not be negative")
+    return {"value": options["value"], "seed": options["seed"]}
+
+
+def recipe(values=(1, 2, 3), **changes):
+    cells = {f"cell {value}": {"seed": index, "value": value} for index, value in enumerate(values)}
+    options = {
+        "id": "variance/sample",
+        "title": "A title",
+        "question": "Why?",
+        "source": "table 1",
+        "scales": dict.fromkeys(("smoke", "cpu", "paper"), Scale("Small.", cells)),
+        "measure": counted,
+        "tabulate": lambda found: [{"name": name, "value": cell["value"]} for name, cell in found.items()],
+        "judge": lambda found: [judge_claim("All are there.", "three", f"{len(found)}", len(found) == 3)],
+        "columns": {"name": "cell", "value": "value, units"},
+        "published": [{"name": "cell 1", "value": 9.0}],
+    }
+    return Recipe(**(options | changes))
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    def make(own=None, scale="cpu"):
+        own = own or recipe()
+        monkeypatch.setattr(papers, "load_recipes", lambda: {own.id: own})
+        return Reproduction(own, scale, tmp_path / "out", tmp_path / "work")
+
+    return make
+
+
+def marks(job):
+    file = job.shared / "marks.txt"
+    return sorted(int(line) for line in file.read_text().split()) if file.exists() else []
+
+
+def test_a_result_holds_rows_paper_seeds_versions_machine_duration_and_verdicts(job):
+    result = reproduce(job())
+    assert result["complete"]
+    assert result["seeds"] == [0, 1, 2]
+    assert [row["value"] for row in result["rows"]] == [1, 2, 3]
+    assert result["paper"] == [{"name": "cell 1", "value": 9.0}]
+    assert result["verdicts"][0]["outcome"] == "reproduced"
+    for cell in result["cells"].values():
+        assert cell["seconds"] >= 0
+        assert cell["about"]["versions"]["torch"]
+        assert cell["about"]["machine"]["cores"]
+    file = results.locate_result(job().out, job().recipe, "cpu")
+    assert json.loads(file.read_text()) == json.loads(json.dumps(result))
+
+
+def test_a_finished_cell_is_never_measured_again(job):
+    reproduce(job())
+    reproduce(job())
+    assert marks(job()) == [1, 2, 3]
+
+
+def test_recorded_cells_count_where_the_work_folder_is_gone(job, tmp_path):
+    first = job()
+    reproduce(first)
+    elsewhere = Reproduction(first.recipe, "cpu", first.out, tmp_path / "elsewhere")
+    reproduce(elsewhere)
+    assert marks(elsewhere) == []
+
+
+def test_a_cell_with_other_options_is_measured_anew(job):
+    reproduce(job())
+    changed = recipe()
+    changed.scales["cpu"].cells["cell 2"]["seed"] = 7
+    reproduce(job(changed))
+    assert marks(job(changed)) == [1, 2, 2, 3]
+
+
+def test_one_cell_that_fails_does_not_stop_the_others_and_can_be_tried_again(job):
+    with pytest.raises(PluribusError, match=r"1 of 3 cells did not finish; cell -1: ValueError: values must not be negative"):
+        reproduce(job(recipe((1, -1, 3))))
+    assert marks(job()) == [-1, 1, 3]
+    found = results.read_result(results.locate_result(job().out, job().recipe, "cpu"))
+    assert not found["complete"]
+    assert found["verdicts"] == []
+    assert [row["value"] for row in found["rows"]] == [1, 3]
+
+
+def test_smoke_has_no_verdicts_but_says_what_it_saw(job):
+    result = reproduce(job(scale="smoke"))
+    assert result["verdicts"][0]["outcome"] == "not run at this scale"
+    assert result["verdicts"][0]["evidence"] == "3"
+
+
+def test_workers_measure_the_same(tmp_path):
+    """In processes of their own a recipe is found by its id, so a real one is run."""
+    from pluribus.papers import load_recipes
+
+    own = load_recipes()["variance/figure-2"]
+    one, two = (reproduce(Reproduction(own, "smoke", tmp_path / w / "out", tmp_path / w / "work"), w) for w in ("1", "2"))
+    assert one["rows"] == two["rows"]
+
+
+def test_after_a_kill_only_what_is_left_is_measured(tmp_path):
+    script = tmp_path / "slow.py"
+    script.write_text(
+        textwrap.dedent(
+            f"""
+            import os, sys
+            from pathlib import Path
+            from pluribus import papers
+            from pluribus.papers.reproduction import Reproduction, reproduce
+            from tests.papers.test_reproduction import counted, recipe
+
+            def measure(options, workspace):
+                if options["value"] == 2 and "kill" in sys.argv:
+                    os._exit(9)
+                return counted(options, workspace)
+
+            own = recipe(measure=measure)
+            papers.load_recipes = lambda: {{own.id: own}}
+            here = Path({str(tmp_path)!r})
+            reproduce(Reproduction(own, "cpu", here / "out", here / "work"))
+            """
+        )
+    )
+    root = Path(__file__).parents[2]
+    killed = subprocess.run([sys.executable, script, "kill"], cwd=root, env={"PYTHONPATH": str(root)}, check=False)
+    assert killed.returncode == 9
+    subprocess.run([sys.executable, script], cwd=root, env={"PYTHONPATH": str(root)}, check=True)
+    done = (tmp_path / "work" / "variance" / "shared" / "marks.txt").read_text().split()
+    assert sorted(done) == ["1", "2", "3"]
+
+
+def test_a_damaged_result_is_not_overwritten(job):
+    file = results.locate_result(job().out, job().recipe, "cpu")
+    file.parent.mkdir(parents=True)
+    file.write_text("no JSON")
+    with pytest.raises(FileError, match="does not hold what `pluribus reproduce` leaves"):
+        reproduce(job())
+    assert file.read_text() == "no JSON"
+
+
+def test_the_table_shows_ours_with_the_papers_in_brackets(job):
+    text = format_table(reproduce(job()))
+    assert "| cell 1 | 1 (9.00) |" in text
+    assert "| cell 2 | 2 |" in text
+
+
+def test_the_page_shows_every_recipe_and_its_verdicts(job):
+    result = reproduce(job())
+    text = format_page("variance", {"variance/sample": result})
+    assert "## variance/sample: A title" in text
+    assert "| ✓ | All are there. | reproduced | 3 | three |" in text
+    assert (job().out / "variance" / "README.md").read_text() == text
+
+
+def test_a_paper_row_that_we_do_not_have_is_shown_too():
+    result = {"columns": {"name": "", "value": ""}, "rows": [{"name": "a", "value": 1}], "paper": [{"name": "b", "value": 2.0}]}
+    assert "| b | (2.00) |" in format_table(result)
+
+
+def test_numbers_are_shown_as_people_write_them():
+    assert [format_value(value) for value in (12345, 0.0, 1e-9, True)] == ["12,345", "0.00", "1e-09", "yes"]
