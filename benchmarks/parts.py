@@ -82,7 +82,7 @@ def apart() -> Iterator[Rival]:
             ensemble = pluribus.ensemble(net, spec, example=x).eval()
             run = inferring(lambda ensemble=ensemble, x=x: ensemble(x))
             run()
-            width = ensemble.extent.branched * rows
+            width = ensemble.executor.plan.branched_size * rows
             title = f"one after the other, {name}, forward, {rows} rows (2^{width.bit_length() - 1} numbers)"
             yield (
                 title,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from . import nested
-from .branching import attach_branch, find_plan
+from .branching import LOOP, attach_branch, find_plan
 from .errors import ConversionError, PluribusError
 from .members import MemberLayer, RecomputationError, RowsChangedError, name_layers
 from .modes import copy_for_evaluation
@@ -102,7 +102,7 @@ class Executor:
         answer = select_output(call_in_pass(current, nested.call_network, ensemble.net, entering), ensemble.output)
         return check_answer(answer, count * rows).unflatten(0, (count, rows))
 
-    def run_alone(self, ensemble: "Ensemble", x: Any, index: int, plan: Plan, probe: Any = None) -> Tensor:
+    def run_alone(self, ensemble: "Ensemble", x: Any, index: int, plan: Plan = LOOP, probe: Any = None) -> Tensor:
         """One member in a pass of its own: `[B, …]` → `[B, C]`."""
         current = Pass(ensemble.members if probe is None else probe.count, nested.count_rows(x), plan, only=index, probe=probe)
         return select_output(call_in_pass(current, nested.call_network, ensemble.net, x), ensemble.output)
