@@ -34,8 +34,8 @@ def print_comparison(results: dict[str, Any], path: Path) -> None:
         table.add_row(method["name"], *scores, *format_gain_and_cost(method))
     console.print(table)
     console.print(
-        "± is the standard deviation over seeds. Kept is the part of the deep ensemble's NLL gain over one network, with its 95 % "
-        "interval. Latency and deployed weights are ratios to one network.",
+        "± is the standard deviation over seeds. Kept is the part of the deep ensemble's NLL gain over one network, with its "
+        "95 % interval. Latency and deployed weights are ratios to one network.",
         style="dim",
         highlight=False,
     )
