@@ -67,8 +67,8 @@ def reproduce(
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from ..papers import SCALES, chosen
-    from ..papers.run import Reproduction, reproduce
+    from ..papers import SCALES, select_recipes
+    from ..papers.reproduction import Reproduction, reproduce
     from . import show_reproduce
 
     if scale not in SCALES:
@@ -77,7 +77,7 @@ def reproduce(
         return show_reproduce.print_recipes(out, names or ["ALL"])
     if not names:
         fail("name what to run, as in variance/table-1 or variance/ALL; `pluribus reproduce --list` shows everything")
-    jobs = [Reproduction(recipe, scale, out, work, data_dir) for recipe in chosen(names)]
+    jobs = [Reproduction(recipe, scale, out, work, data_dir) for recipe in select_recipes(names)]
     if page:
         jobs = [job for job in jobs if job.read_cells()]
         if not jobs:
