@@ -11,8 +11,6 @@ scores      create_scores: every score of `metrics` in one pass over the rows
 from .attacks import Attack, Outcome, attack
 from .cost import Cost, compare_cost
 from .curvature import kappa
-from .densities import by_class, response
-from .discrepancy import mmd, mmd_bound, prediction_bound
 from .diversity import (
     BiasVariance,
     bias_variance,
@@ -31,19 +29,14 @@ __all__ = [
     "Outcome",
     "attack",
     "bias_variance",
-    "by_class",
     "compare_cost",
     "create_scores",
     "disagreement",
     "error_correlation",
     "kappa",
-    "mmd",
-    "mmd_bound",
     "normalised_disagreement",
     "pairwise_kl",
-    "prediction_bound",
     "prune",
-    "response",
     "sparsity",
     "standard_deviations",
 ]
