@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from ..core.errors import FileError
+from ..core.suggestions import describe_unknown
 from .app import app, fail
 from .evaluate import Attacked, AttackRows, Corruptions, Ood, ShiftRows, Temperature
 from .setting_options import make_setting_options, parse_settings
@@ -38,7 +39,7 @@ def compare(
     temperature: bool | None = None,
     shift_rows: int | None = None,
     attack_rows: int | None = None,
-    config: Path | None = None,
+    config_file: Path | None = None,
     out: Path | None = None,
     runs: Path = Path("runs"),
     resume: Path | None = None,
@@ -49,50 +50,47 @@ def compare(
 
     Every number with its spread over seeds; for each method the share of a deep ensemble's gain that it keeps, beside its cost.
     """
-    from ..experiments import check_workers
-    from ..runs import config as configs
-    from ..runs import run_folder as folders
-    from ..runs.comparison import ComparisonFolder, list_methods
-    from ..runs.config import split_choices
-    from ..runs.evaluation import build_evaluation_settings
-    from ..runs.grid import seeds_of
+    from ..runs import api, config
+    from ..runs.run_folder import name_new_folder
+    from ..runs.text_tables import print_comparison
     from ..training.interrupts import Interrupted
-    from .show import comparison_progress, print_comparison
 
-    workers = workers or str(min(os.cpu_count() or 1, 4))
-    check_workers(workers)
-    said = parse_settings(options)
-    if methods is not None and not split_choices(methods):
-        raise configs.ConfigError(f"methods must be all, or names between commas, got {methods!r}")
-    judging = {
+    given = parse_settings(options)
+    evaluation: dict[str, Any] = {
         "corruptions": corruptions,
-        "ood": tuple(split_choices(ood)) if ood else None,
+        "ood": ood,
         "attack": attack,
         "temperature": temperature,
         "shift_rows": shift_rows,
         "attack_rows": attack_rows,
     }
     if resume is not None:
-        if said or any(value is not None for value in (config, out, methods, seeds, budget, *judging.values())):
+        if given or any(value is not None for value in (config_file, out, methods, seeds, budget, *evaluation.values())):
             raise FileError("--resume goes on with the comparison as it was configured: leave the other settings out")
-        made = ComparisonFolder.open(resume)
+        path, settings = resume, {}
     else:
-        wanted = (configs.read_settings(config) if config else {}) | said
-        made = ComparisonFolder.plan(
-            out or folders.name_new_folder(runs, f"compare-{name_data(wanted)}"),
-            wanted,
-            [name for each in split_choices(methods or "all") for name in (list_methods() if each == "all" else [each])],
-            seeds_of(seeds or "3", wanted.get("seed", 0)),
-            budget=budget or "epochs",
-            judging=build_evaluation_settings(**judging),
-            command=shlex.join(["pluribus", *sys.argv[1:]]),
-        )
+        settings = (config.read_settings(config_file) if config_file else {}) | given
+        unknown = [name for name in settings if name not in config.Config.model_fields]
+        if unknown:
+            raise config.ConfigError(describe_unknown("setting", unknown[0], config.Config.model_fields))
+        path = out or name_new_folder(runs, f"compare-{name_data(settings)}")
     try:
-        with comparison_progress(made.grid) as (report, told):
-            results = made.run(workers, report, told)
+        done = api.compare(
+            settings.pop("model", None),
+            settings.pop("data", "digits"),
+            methods=methods,
+            seeds=seeds or 3,
+            budget=budget or "epochs",
+            folder=path,
+            resume=resume is not None,
+            workers=workers or min(os.cpu_count() or 1, 4),
+            command=shlex.join(["pluribus", *sys.argv[1:]]),
+            **evaluation,
+            **settings,
+        )
     except (Interrupted, KeyboardInterrupt):
-        fail(f"stopped, each run at its last checkpoint; go on with: pluribus compare --resume {made.path}", 130)
-    print_comparison(results, made.path)
+        fail(f"stopped, each run at its last checkpoint; go on with: pluribus compare --resume {path}", 130)
+    print_comparison(done.results, path)
 
 
 def name_data(wanted: dict[str, Any]) -> str:
@@ -120,7 +118,7 @@ def _signature() -> inspect.Signature:
             help="held equal: epochs, training-flops, deployed-flops or parameters \\[epochs]",
         ),
         "workers": flag(str | None, "--workers", "-w", metavar="N|dask://…|ray", help="runs at once \\[a core each, up to 4]"),
-        "config": flag(path, "--config", "-c", metavar="FILE", help="settings in YAML; flags override it"),
+        "config_file": flag(path, "--config", "-c", metavar="FILE", help="settings in YAML; flags override it"),
         "out": flag(path, "--out", "-o", metavar="FOLDER", help="where it goes \\[a new folder in --runs]"),
         "runs": flag(Path, "--runs", metavar="FOLDER", help="where runs lie \\[runs]"),
         "resume": flag(path, "--resume", metavar="FOLDER", help="go on with a comparison that was stopped"),

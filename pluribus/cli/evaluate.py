@@ -69,7 +69,7 @@ def evaluate(
     from ..runs.config import ConfigError, split_choices
     from ..runs.evaluation import build_evaluation_settings
     from ..runs.evaluation import evaluate_run as judge
-    from .show import print_evaluation
+    from ..runs.text_tables import print_evaluation
 
     if split not in ("train", "validation", "test"):
         raise ConfigError(describe_unknown("split", split, ("train", "validation", "test")))

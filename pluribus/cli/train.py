@@ -46,10 +46,10 @@ def train(
     from ..runs import config as configs
     from ..runs import run_folder as folders
     from ..runs.config import split_choices
+    from ..runs.text_tables import print_run
     from ..runs.training import is_leader
     from ..runs.training import train_run as start
     from ..training.interrupts import Interrupted
-    from .show import print_run
 
     said = parse_settings(options)
     check_workers(workers)
@@ -124,21 +124,22 @@ def set_size(method: Any, members: str) -> dict[str, Any]:
 
 
 def run_new_grid(wanted: dict[str, Any], methods: list[Any], seeds: str | None, workers: str, path: Path) -> None:
-    from ..runs.grid import Grid, seeds_of
+    from ..runs.grid import Grid, parse_seeds
 
-    made = Grid.planned(path, wanted, methods, seeds_of(seeds, wanted.get("seed", 0)))
+    made = Grid.plan(path, wanted, methods, parse_seeds(seeds, wanted.get("seed", 0)))
     run_grid(made, workers)
 
 
 def resume_grid(path: Path, workers: str) -> None:
     from ..runs.grid import Grid
 
-    run_grid(Grid.opened(path), workers)
+    run_grid(Grid.open(path), workers)
 
 
 def run_grid(made: Any, workers: str) -> None:
+    from ..runs.progress import grid_progress
+    from ..runs.text_tables import print_grid
     from ..training.interrupts import Interrupted
-    from .show import grid_progress, print_grid
 
     try:
         with grid_progress(made) as report:

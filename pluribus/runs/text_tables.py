@@ -1,17 +1,15 @@
-"""What commands print: tables on the terminal."""
+"""Results as text: tables of a run, a grid, an evaluation and a comparison, for a terminal or a `repr`."""
 
-import contextlib
-import sys
-from collections.abc import Iterator
+import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 
-from ..runs.run_folder import FEW_STEPS
+from .run_folder import FEW_STEPS
 
 SCORE_NAMES = {
     "nll": "NLL",
@@ -50,9 +48,16 @@ def make_score_table(values: dict[str, float]) -> Table:
     return table
 
 
-def print_evaluation(done: dict[str, Any]) -> None:
-    """A run from every side."""
-    console = Console()
+def render_text(show: Callable[[Console], None], width: int = 100) -> str:
+    """The text that `show` prints, without colours."""
+    file = io.StringIO()
+    show(Console(file=file, width=width, force_terminal=False, force_jupyter=False, no_color=True))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def print_evaluation(done: dict[str, Any], console: Console | None = None) -> None:
+    """Print all results of an evaluation."""
+    console = console or Console()
     console.print(f"[bold]{done['title']}[/] on {done['data']}, {done['split']}, {done['rows']:,} rows", highlight=False)
     cooled, members = done["tempered"], done["member_scores"]
     several = done["members"] > 1
@@ -108,7 +113,7 @@ def print_evaluation(done: dict[str, Any]) -> None:
 
 
 def print_run(done: dict[str, Any], path: Path) -> None:
-    """The end of a run."""
+    """Print the result of a run, and where it is."""
     console = Console()
     if done["scores"]:
         console.print(f"[bold]{done['title']}[/], {done['split']} rows", highlight=False)
@@ -138,31 +143,8 @@ def make_grid_table(states: list[dict[str, Any]]) -> Table:
     return table
 
 
-@contextlib.contextmanager
-def grid_progress(grid: Any) -> Iterator[Any]:
-    """What to do with the states of a grid: on a terminal a live table, in a log a line for every run that ends."""
-    console = Console(stderr=True)
-    if console.is_terminal:
-        with Live(make_grid_table(grid.states()), console=console, transient=True, auto_refresh=False) as live:
-            yield lambda states: live.update(make_grid_table(states), refresh=True)
-        return
-    told: set[tuple[str, int]] = set()
-
-    def report(states: list[dict[str, Any]]) -> None:
-        for state in states:
-            if state["state"] in ("done", "failed") and (key := (state["method"], state["seed"])) not in told:
-                told.add(key)
-                known = state["scores"].items() if state["state"] == "done" else ()
-                line = "  ".join(f"{SCORE_NAMES.get(name, name)} {format_score(name, value)}" for name, value in known)
-                print(
-                    f"{len(told)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}",
-                    file=sys.stderr,
-                )
-
-    yield report
-
-
 def print_grid(grid: Any, states: list[dict[str, Any]]) -> None:
+    """Print the table of a grid, and where it is."""
     console = Console()
     console.print(make_grid_table(states))
     console.print(f"The grid is in {grid.path}: grid.csv is this table", highlight=False, soft_wrap=True)
@@ -197,27 +179,9 @@ def make_progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
     return table
 
 
-@contextlib.contextmanager
-def comparison_progress(grid: Any) -> Iterator[tuple[Any, Any]]:
-    """What to do with the states of a comparison, and with what it says: a live table, or lines in a log."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        with grid_progress(grid) as report:
-            yield report, lambda text: print(text, file=sys.stderr)
-        return
-    last = grid.states()
-    with Live(make_progress_table(last), console=console, transient=True, auto_refresh=False) as live:
-
-        def report(states: list[dict[str, Any]]) -> None:
-            last[:] = states
-            live.update(make_progress_table(states), refresh=True)
-
-        yield report, lambda text: live.update(make_progress_table(last, text), refresh=True)
-
-
-def print_comparison(results: dict[str, Any], path: Path) -> None:
-    """The table, the recommendation, and where the page is."""
-    console = Console()
+def print_comparison(results: dict[str, Any], path: Path | None = None, console: Console | None = None) -> None:
+    """Print the table, the recommendation, and where the page is if it has a folder."""
+    console = console or Console()
     main = "accuracy" if results["data"]["task"] == "classification" else "rmse"
     names = [main, "nll", "ece"] if main == "accuracy" else [main, "nll", "crps"]
     seeds = f"{len(results['seeds'])} seed{'s' * (len(results['seeds']) != 1)}"
@@ -244,7 +208,8 @@ def print_comparison(results: dict[str, Any], path: Path) -> None:
         console.print(f"• {limit}: [bold]{choice}[/]. {each['text']}", highlight=False)
     for note in results["notes"]:
         console.print(note, style="yellow", highlight=False)
-    console.print(f"The page: {path / 'report.html'}", highlight=False, soft_wrap=True)
+    if path is not None:
+        console.print(f"The page: {path / 'report.html'}", highlight=False, soft_wrap=True)
 
 
 def format_mean(name: str, number: dict[str, Any], short: bool = False) -> str:
