@@ -1,11 +1,16 @@
-"""What an ensemble is like beyond its scores: how it falls to attacks, how members differ, what it costs, which random weights
-matter."""
+"""Properties of an ensemble beyond its scores.
+
+attacks     Attack, attack, Outcome: adversarial robustness
+diversity   disagreement, normalised_disagreement, pairwise_kl, error_correlation, bias_variance: how members differ
+cost        compare_cost, Cost: parameters, FLOPs, memory and latency, as ratios to the base network
+pruning     prune, standard_deviations, sparsity: removing random weights
+curvature   kappa: which random weights could be replaced by their mean
+scores      create_scores: every score of `metrics` in one pass over the rows
+"""
 
 from .attacks import Attack, Outcome, attack
 from .cost import Cost, compare_cost
 from .curvature import kappa
-from .densities import by_class, response
-from .discrepancy import mmd, mmd_bound, prediction_bound
 from .diversity import (
     BiasVariance,
     bias_variance,
@@ -15,6 +20,7 @@ from .diversity import (
     pairwise_kl,
 )
 from .pruning import prune, sparsity, standard_deviations
+from .scores import create_scores
 
 __all__ = [
     "Attack",
@@ -23,18 +29,14 @@ __all__ = [
     "Outcome",
     "attack",
     "bias_variance",
-    "by_class",
     "compare_cost",
+    "create_scores",
     "disagreement",
     "error_correlation",
     "kappa",
-    "mmd",
-    "mmd_bound",
     "normalised_disagreement",
     "pairwise_kl",
-    "prediction_bound",
     "prune",
-    "response",
     "sparsity",
     "standard_deviations",
 ]

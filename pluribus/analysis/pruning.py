@@ -1,12 +1,12 @@
-"""Pruning of random weights: those that matter least become exactly zero, or exactly their mean.
+"""Pruning of random weights: the weights that matter least become exactly zero, or exactly their mean.
 
     score_ij < threshold   →   w_ij = 0  (mean and σ)       or       w_ij = μ_ij  (σ alone)
 
-The score is the user's. `standard_deviations`, σ_ij, is the score of Neklyudov et al., ICLR 2019, figure 5, where zeroing 98 %
+Any score can be used. `standard_deviations`, σ_ij, is the score of Neklyudov et al., ICLR 2019, figure 5, where zeroing 98 %
 of a variance layer loses nothing; |κ| of `curvature` is the score of the earlier version of the paper, section 6.4.
 
-A pruned ensemble is for answers: training goes on from its numbers, and may move them, and its penalty is that of random
-weights. A linear layer that is mostly zeros also answers faster, see `core.random_weights`.
+A pruned ensemble is meant for predictions: further training may move its weights away from zero, and its penalty is still that
+of random weights. A linear layer that is mostly zeros also predicts faster, see `core.random_weights`.
 """
 
 import copy
@@ -29,11 +29,18 @@ def prune(
     share: float | None = None,
     to: Literal["zero", "mean"] = "zero",
 ) -> Ensemble:
-    """A copy without the random weights that score less than `threshold`, or without the `share` that scores least.
+    """Return a copy in which the random weights with the lowest scores are pruned.
 
-    `scores` has a number for every weight of the layers to prune, by name, as `standard_deviations` has; the share is of all
-    of them together, and among equal scores the first go first. Signed scores are taken as they are: pass the absolute
-    value of κ.
+    Args:
+        ensemble: An ensemble with random weights. It is not changed.
+        scores: For each layer to prune, by name, a score for every weight, as `standard_deviations` returns them. Signed scores
+            are used as they are: pass the absolute value of κ.
+        threshold: Prune all weights that score less than this, or …
+        share: … prune this share of all weights that have scores, from 0 to 1; among equal scores the first weights go first.
+        to: What a pruned weight becomes: "zero", or its "mean".
+
+    Raises:
+        ValueError: There are no random weights, the scores do not fit them, or not exactly one of threshold and share came.
 
     >>> import pluribus
     >>> ensemble = pluribus.ensemble(torch.nn.Linear(4, 5), pluribus.Variance(include="*"))
@@ -43,30 +50,36 @@ def prune(
     require_choice("to", to, ("zero", "mean"))
     check_scores(list_random_layers(ensemble), scores)
     if (threshold is None) == (share is None):
-        raise ValueError(f"give threshold= or share=, one of them, got threshold={threshold} and share={share}")
-    which = select_lowest(scores, share) if threshold is None else {name: score < threshold for name, score in scores.items()}
+        raise ValueError(f"give either threshold= or share=, got threshold={threshold} and share={share}")
+    masks = select_lowest(scores, share) if threshold is None else {name: score < threshold for name, score in scores.items()}
     pruned = copy.deepcopy(ensemble)
     layers = list_random_layers(pruned)
-    for name, mask in which.items():
+    for name, mask in masks.items():
         layers[name].prune(mask.to(layers[name].mu.device), to)
     return pruned
 
 
 @torch.no_grad()
 def standard_deviations(ensemble: Ensemble) -> dict[str, Tensor]:
-    """σ of every random weight, by layer."""
+    """Return σ of every random weight by the name of its layer, in the shape of the weights.
+
+    >>> import pluribus
+    >>> ensemble = pluribus.ensemble(torch.nn.Linear(4, 5), pluribus.Variance(include="*"))
+    >>> {name: sigma.shape for name, sigma in standard_deviations(ensemble).items()}
+    {'': torch.Size([5, 4])}
+    """
     return {name: layer.variance().sqrt() for name, layer in list_random_layers(ensemble).items()}
 
 
 def sparsity(ensemble: Ensemble) -> dict[str, float]:
-    """The share of weights that are exactly zero, mean and σ, by layer with random weights."""
+    """The share of weights whose mean and σ are exactly zero, by the name of the layer."""
     return {name: compute_share(layer.zeros()) for name, layer in list_random_layers(ensemble).items()}
 
 
 def select_lowest(scores: Mapping[str, Tensor], part: float | None) -> dict[str, Tensor]:
-    """Which scores are among this part of all of them."""
+    """Return masks of the scores that belong to the lowest part of all scores."""
     if part is None or not 0 <= part <= 1:
-        raise ValueError(f"share must be from 0 to 1, got {part}: it is the part of the weights that goes")
+        raise ValueError(f"share must be from 0 to 1, got {part}: it is the part of the weights to prune")
     every = torch.cat([score.detach().flatten().double().cpu() for score in scores.values()])
     mask = torch.zeros(len(every), dtype=torch.bool)
     mask[every.argsort(stable=True)[: round(part * len(every))]] = True
@@ -75,7 +88,7 @@ def select_lowest(scores: Mapping[str, Tensor], part: float | None) -> dict[str,
 
 
 def list_random_layers(ensemble: Ensemble) -> dict[str, RandomWeights]:
-    """The layers with random weights."""
+    """Return the layers with random weights by name; raises ValueError if there is none."""
     layers = find_random_layers(ensemble.net)
     if not layers:
         raise ValueError(f"there must be a layer with random weights, got none in {type(ensemble.spec).__name__}: try Variance")
@@ -83,6 +96,7 @@ def list_random_layers(ensemble: Ensemble) -> dict[str, RandomWeights]:
 
 
 def check_scores(layers: Mapping[str, RandomWeights], scores: Mapping[str, Tensor]) -> None:
+    """Raise ValueError if scores do not fit the layers."""
     known = ", ".join(map(repr, layers))
     if not scores:
         raise ValueError(f"scores must name a layer, got none: there are {known}")

@@ -1,7 +1,9 @@
 """Every score of an ensemble in one pass over the rows, batch by batch.
 
-Of a row a few numbers are kept (ranks, curves and intervals need them), of the members only counts: memory grows with neither
-members nor classes, and by about 80 bytes a row.
+A few numbers are kept for every row, because ranks, curves and intervals need them, and only counts for the members. Memory
+therefore grows by about 80 bytes for each row, and neither with members nor with classes.
+
+A method that returns a score or a curve has its name (`scores`, `diversity`, `reliability`), as in `metrics`.
 """
 
 from typing import Any
@@ -21,12 +23,20 @@ Scores = dict[str, float]
 
 
 def create_scores(task: Task, noise: float | None = 0.0) -> "ClassificationScores | RegressionScores":
-    """Where to add batches. `noise` is the variance of a regression's targets about their mean, None where it is not known."""
+    """Create an empty collection of scores; its `add` takes the batches one by one.
+
+    Args: the task; for a regression, `noise`, the variance of the targets about their mean, or None where it is not known.
+
+    >>> collected = create_scores("regression", noise=1.0)
+    >>> collected.add(Predictive(torch.zeros(2, 3, 1), "regression"), torch.ones(3))
+    >>> collected.scores()["rmse"]
+    1.0
+    """
     return ClassificationScores() if task == "classification" else RegressionScores(noise)
 
 
 class RowScores:
-    """A few numbers of every row, in the order in which they came."""
+    """A few numbers for every row, in the order in which the rows were added."""
 
     columns: tuple[str, ...]
 
@@ -36,11 +46,12 @@ class RowScores:
     def __len__(self) -> int:
         return sum(part.shape[1] for part in self.parts)
 
-    def keep(self, *values: Tensor) -> None:
+    def append(self, *values: Tensor) -> None:
+        """Append the columns of a batch, `[B]` each."""
         self.parts.append(torch.stack([value.flatten().double() for value in values]).cpu())
 
     def table(self) -> dict[str, Tensor]:
-        """Each column, `[N]`."""
+        """All columns by name, `[N]` each."""
         if len(self.parts) > 1:
             self.parts = [torch.cat(self.parts, dim=1)]
         return dict(zip(self.columns, self.parts[0], strict=True))
@@ -53,10 +64,11 @@ class RowScores:
 
 
 class ClassificationScores(RowScores):
-    """
-    >>> kept = ClassificationScores()
-    >>> kept.add(Predictive(torch.tensor([[[9.0, 0.0], [9.0, 0.0]]])), torch.tensor([0, 1]))
-    >>> kept.scores()["accuracy"], len(kept)
+    """The scores of a classification.
+
+    >>> collected = ClassificationScores()
+    >>> collected.add(Predictive(torch.tensor([[[9.0, 0.0], [9.0, 0.0]]])), torch.tensor([0, 1]))
+    >>> collected.scores()["accuracy"], len(collected)
     (0.5, 2)
     """
 
@@ -73,6 +85,7 @@ class ClassificationScores(RowScores):
         self.together = torch.zeros(0)
 
     def add(self, p: Predictive, targets: Tensor) -> None:
+        """Add a batch: predictions of B rows, and their classes `[B]`."""
         members = p.member_log_probs  # [M, B, C]
         truth = targets.long().view(1, -1, 1).expand(len(members), -1, 1)
         own = -members.gather(2, truth).squeeze(2)  # [M, B]
@@ -80,14 +93,14 @@ class ClassificationScores(RowScores):
         log_probs = p.log_probs
         top, labels = log_probs.max(1)
         right = labels == targets.view_as(labels)
-        self.keep(
+        self.append(
             *(p.nll(targets), brier_terms(p, targets), top.exp(), right, p.entropy, p.mutual_information, p.disagreement),
             *(own.mean(0), 1 - wrong.mean(0), labels),
         )
-        self.count(log_probs.exp().double(), targets, members.double(), wrong)
+        self._add_counts(log_probs.exp().double(), targets, members.double(), wrong)
 
-    def count(self, probs: Tensor, targets: Tensor, members: Tensor, wrong: Tensor) -> None:
-        """What is summed over rows: gaps of each class's bins, divergences of pairs of members, their errors together."""
+    def _add_counts(self, probs: Tensor, targets: Tensor, members: Tensor, wrong: Tensor) -> None:
+        """Add up the gaps of each class's bins, the divergences of pairs of members, and their common errors."""
         classes, count = probs.shape[1], len(members)
         if not len(self.classwise):
             self.classwise = probs.new_zeros(BINS * classes)
@@ -101,6 +114,7 @@ class ClassificationScores(RowScores):
             self.divergence += pairwise_kl(Predictive(members)) * probs.shape[0]
 
     def scores(self) -> Scores:
+        """Accuracy, NLL, Brier score, calibration errors, AURC, and the accuracy at 80 % coverage."""
         kept = self.table()
         risk = risk_coverage_curve(kept["confidence"], 1 - kept["right"])[1]
         return {
@@ -115,11 +129,11 @@ class ClassificationScores(RowScores):
         }
 
     def member_scores(self) -> Scores:
-        """What a member does on its own, averaged over the members."""
+        """Accuracy and NLL of a single member, averaged over the members."""
         return {"accuracy": self.mean("member_right"), "nll": self.mean("member_nll")}
 
     def diversity(self) -> Scores:
-        """As the functions in `diversity`, from sums."""
+        """The measures of `analysis.diversity`, computed from sums."""
         rows, count = len(self), len(self.errors)
         differ, error = self.mean("disagreement"), self.errors.sum().item() / (rows * count)
         found = {"disagreement": differ, "normalised_disagreement": differ / error if error > 0 else 0.0}
@@ -127,9 +141,9 @@ class ClassificationScores(RowScores):
             return found | {"pairwise_kl": 0.0, "error_correlation": 1.0}
         rate = self.errors / rows
         covariance = self.together / rows - rate.outer(rate)
-        # A member that is always right, or always wrong, has exactly these counts.
-        steady = (self.errors == 0) | (self.errors == rows)
-        scale = torch.where(steady, 0.0, (rate * (1 - rate)).clamp_min(1e-300).rsqrt())
+        # A member that is always right or always wrong has a constant error, whose correlation counts as 0.
+        is_constant = (self.errors == 0) | (self.errors == rows)
+        scale = torch.where(is_constant, 0.0, (rate * (1 - rate)).clamp_min(1e-300).rsqrt())
         correlation = covariance * scale.outer(scale)
         pairs = correlation.sum() - correlation.diagonal().sum()
         return found | {
@@ -138,12 +152,12 @@ class ClassificationScores(RowScores):
         }
 
     def intervals(self, draws: int = 1000, seed: int = 0) -> dict[str, Interval]:
-        """95 % intervals over rows. Of the ECE the reverse percentile, as resampling adds an error of its own to it."""
+        """95 % bootstrap intervals over rows. For the ECE they are reversed, because resampling adds to it."""
         kept = self.table()
         pair = torch.stack([kept["confidence"], kept["right"]], dim=1)
         means = {"accuracy": "right", "nll": "nll", "brier": "brier"}
         found = {name: bootstrap(kept[column], draws=draws, seed=seed) for name, column in means.items()}
-        few = min(draws, 200)  # these sort or bin all rows in every draw
+        few = min(draws, 200)  # every draw of the following sorts or bins all rows
         ece = bootstrap(pair, lambda rows: bin_by_confidence(rows[:, 0], rows[:, 1], BINS).error, draws=few, seed=seed)
         low, high = max(2 * ece.value - ece.high, 0.0), max(2 * ece.value - ece.low, 0.0)
         found["ece"] = Interval(ece.value, min(low, ece.value), max(high, ece.value))
@@ -155,7 +169,7 @@ class ClassificationScores(RowScores):
         return found
 
     def reliability(self) -> dict[str, list[Any]]:
-        """By bins of confidence: its mean, the accuracy, and how many rows; None where there are none."""
+        """Mean confidence, accuracy and number of rows of each bin of confidence; means of empty bins are None."""
         kept = self.table()
         found = bin_by_confidence(kept["confidence"], kept["right"], BINS)
         count = found.rows.tolist()
@@ -166,7 +180,7 @@ class ClassificationScores(RowScores):
         return {"confidence": means(found.confidence), "accuracy": means(found.correct), "count": [int(n) for n in count]}
 
     def risk_coverage(self, points: int = 100) -> dict[str, list[float]]:
-        """The curve at the coverages 1/points, 2/points, …, 1: the same ones however many rows there are."""
+        """The risk-coverage curve at the coverages 1/points, 2/points, …, 1, which do not depend on the number of rows."""
         kept = self.table()
         _, risk = risk_coverage_curve(kept["confidence"], 1 - kept["right"])
         coverage = torch.arange(1, points + 1).double() / points
@@ -175,10 +189,10 @@ class ClassificationScores(RowScores):
 
 
 class RegressionScores(RowScores):
-    """Targets and answers in the units of the targets.
+    """The scores of a regression, in the units of the targets.
 
-    Without a noise variance there are errors alone: members say how much they differ, not how noisy the targets are, and the
-    NLL of one sure member would mean nothing.
+    Without a noise variance there are only errors: the spread of members does not say how noisy the targets are, so that the
+    NLL of a single member would mean nothing.
     """
 
     columns: tuple[str, ...] = ("square", "variance", "member_square", "mean", "nll", "crps", "within_50", "within_95")
@@ -190,6 +204,7 @@ class RegressionScores(RowScores):
             self.columns = self.columns[:4]
 
     def add(self, p: Predictive, targets: Tensor) -> None:
+        """Add a batch: predictions of B rows, and their targets."""
         values, truth = p.members.double().flatten(2), targets.view_as(p.mean).double().flatten(1)
         mean = values.mean(0)
         kept = [(mean - truth).square().mean(1), (values - mean).square().mean((0, 2)), (values - truth).square().mean((0, 2))]
@@ -198,9 +213,10 @@ class RegressionScores(RowScores):
             kept += [term.flatten(1).mean(1) for term in gaussian_terms(p, targets, self.noise)]
             held = (is_covered(p, targets, share, self.noise) for share in (0.5, 0.95))
             kept += [each.double().flatten(1).mean(1) for each in held]
-        self.keep(*kept)
+        self.append(*kept)
 
     def scores(self) -> Scores:
+        """RMSE; with a known noise variance also NLL, CRPS and the coverage of intervals."""
         rmse = {"rmse": self.mean("square") ** 0.5}
         if self.noise is None:
             return rmse
@@ -212,13 +228,15 @@ class RegressionScores(RowScores):
         }
 
     def member_scores(self) -> Scores:
+        """RMSE of the members' errors."""
         return {"rmse": self.mean("member_square") ** 0.5}
 
     def diversity(self) -> Scores:
-        """The members' mean squared error is what they share plus what averaging removes."""
+        """The members' mean squared error, split into bias and variance."""
         return {"error": self.mean("member_square"), "bias": self.mean("square"), "variance": self.mean("variance")}
 
     def intervals(self, draws: int = 1000, seed: int = 0) -> dict[str, Interval]:
+        """95 % bootstrap intervals over rows."""
         kept = self.table()
         means = {"nll": "nll", "crps": "crps", "coverage_50": "within_50", "coverage_95": "within_95"}
         found = {n: bootstrap(kept[column], draws=draws, seed=seed) for n, column in means.items() if column in kept}

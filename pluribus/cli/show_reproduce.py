@@ -8,10 +8,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ..papers import SCALES, chosen
-from ..papers.page import MARKS, duration, shown
-from ..papers.results import path, read, save
-from ..papers.run import Reproduction
+from ..papers import SCALES, select_recipes
+from ..papers.page import MARKS, format_duration, format_value
+from ..papers.reproduction import Reproduction
+from ..papers.results import locate_result, read_result, save_result
 
 Json = dict[str, Any]
 STYLES = {"reproduced": "green", "direction reproduced": "yellow", "not reproduced": "red", "not run at this scale": "dim"}
@@ -19,19 +19,21 @@ STYLES = {"reproduced": "green", "direction reproduced": "yellow", "not reproduc
 
 def rewrite_results(job: Reproduction) -> Json:
     """Result, figure and page of what was measured before: the rules may have changed."""
-    return save(job.out, job.recipe, job.scale, job.read_cells())
+    return save_result(job.out, job.recipe, job.scale, job.read_cells())
 
 
 def print_result(found: Json, out: Path) -> None:
     console = Console(highlight=False)
-    console.print(f"[bold]{found['id']}[/] at scale {found['scale']}: {found['title']} [dim]({duration(found['seconds'])})[/]")
+    console.print(
+        f"[bold]{found['id']}[/] at scale {found['scale']}: {found['title']} [dim]({format_duration(found['seconds'])})[/]"
+    )
     if found["rows"]:
         console.print(make_result_table(found))
     for each in found["verdicts"]:
         outcome = each["outcome"]
         console.print(f"[{STYLES[outcome]}]{MARKS[outcome]} {outcome}[/]: {each['claim']} [dim]({each['evidence']})[/]")
     paper = found["id"].partition("/")[0]
-    console.print(f"[dim]All of it is in {out / paper / 'README.md'}[/]\n", soft_wrap=True)
+    console.print(f"[dim]All results are in {out / paper / 'README.md'}[/]\n", soft_wrap=True)
 
 
 def make_result_table(found: Json) -> Table:
@@ -41,7 +43,7 @@ def make_result_table(found: Json) -> Table:
         words = any(isinstance(row.get(key), str) for row in found["rows"])
         table.add_column(heading, overflow="fold", justify="left" if words else "right")
     for row in found["rows"]:
-        table.add_row(*(shown(row.get(key)) for key in columns))
+        table.add_row(*(format_value(row.get(key)) for key in columns))
     return table
 
 
@@ -52,8 +54,8 @@ def print_recipes(out: Path, names: list[str]) -> None:
     table.add_column("what", overflow="fold")
     for scale in SCALES:
         table.add_column(scale, no_wrap=True)
-    for recipe in chosen(names):
-        states = [format_state(read(path(out, recipe, scale))) for scale in SCALES]
+    for recipe in select_recipes(names):
+        states = [format_state(read_result(locate_result(out, recipe, scale))) for scale in SCALES]
         table.add_row(recipe.id, recipe.title, *states)
     console = Console(highlight=False)
     console.print(table)
@@ -67,5 +69,5 @@ def format_state(found: Json) -> str:
     if not found["complete"]:
         return "[yellow]begun[/]"
     counts = Counter(verdict["outcome"] for verdict in found["verdicts"])
-    told = [f"[{STYLES[outcome]}]{counts[outcome]}{MARKS[outcome]}[/]" for outcome in STYLES if counts[outcome]]
-    return " ".join(told) or "done"
+    parts = [f"[{STYLES[outcome]}]{counts[outcome]}{MARKS[outcome]}[/]" for outcome in STYLES if counts[outcome]]
+    return " ".join(parts) or "done"

@@ -1,7 +1,8 @@
 """The papers' tables and figures as recipes: `pluribus reproduce variance/table-1 --scale cpu`.
 
-<paper>/<artefact>.py is one recipe, and holds a `RECIPE`; <paper>/__init__.py says what the paper is. recipe.py is what a
-recipe is, run.py runs one, verdicts.py has the rules for verdicts, page.py writes the page that shows ours beside the paper's.
+<paper>/<artefact>.py is one recipe and holds a `RECIPE`; <paper>/__init__.py describes the paper. recipe.py defines a recipe,
+reproduction.py runs one, verdicts.py has the rules for verdicts, results.py the JSON that a run leaves, and page.py the page
+that shows our numbers beside the paper's.
 """
 
 import importlib
@@ -10,22 +11,26 @@ from functools import cache
 
 from ..core.errors import PluribusError
 from ..core.suggestions import describe_unknown
-from .recipe import SCALES, Found, Json, Place, Recipe, Scale
+from .recipe import SCALES, Found, Json, Recipe, Scale, Workspace
 from .verdicts import OUTCOMES, Verdict
 
-__all__ = ["OUTCOMES", "PAPERS", "SCALES", "Found", "Json", "Place", "Recipe", "Scale", "Verdict", "chosen", "recipes"]
+__all__ = ["OUTCOMES", "PAPERS", "SCALES", "Found", "Json", "Recipe", "Scale", "Verdict", "Workspace", "chosen", "recipes"]
 
 PAPERS = ("variance",)
 """The folders beside this file that hold recipes."""
 
 
 class RecipeError(PluribusError, ValueError):
-    """There is no such recipe, or it cannot be run so."""
+    """No recipe has this name."""
 
 
 @cache
-def recipes() -> dict[str, Recipe]:
-    """All of them, by id, in the order that their paper's `ORDER` gives."""
+def load_recipes() -> dict[str, Recipe]:
+    """Return every recipe by its id, in the order that its paper's `ORDER` gives.
+
+    >>> list(load_recipes())[0]
+    'variance/figure-1'
+    """
     found: dict[str, Recipe] = {}
     for paper in PAPERS:
         package = importlib.import_module(f"{__name__}.{paper}")
@@ -36,16 +41,26 @@ def recipes() -> dict[str, Recipe]:
     return found
 
 
-def chosen(names: list[str]) -> list[Recipe]:
-    """By id; `variance/ALL` is all of a paper, `ALL` all of all papers."""
-    every = recipes()
+def select_recipes(names: list[str]) -> list[Recipe]:
+    """Return the recipes that the names mean, each once.
+
+    Args:
+        names: ids of recipes, as `variance/table-1`; `variance/ALL` means all of a paper, `ALL` all of every paper.
+
+    Raises:
+        RecipeError: if a name means no recipe.
+
+    >>> [recipe.id for recipe in select_recipes(["variance/table-1"])]
+    ['variance/table-1']
+    """
+    every = load_recipes()
     wanted: dict[str, Recipe] = {}
     for name in names:
         paper, _, artefact = name.partition("/")
         if name.upper() == "ALL":
             wanted |= every
         elif artefact.upper() == "ALL" and paper in PAPERS:
-            wanted |= {key: recipe for key, recipe in every.items() if recipe.of == paper}
+            wanted |= {key: recipe for key, recipe in every.items() if recipe.paper_name == paper}
         elif name in every:
             wanted[name] = every[name]
         elif not artefact and paper in PAPERS:

@@ -1,5 +1,4 @@
-"""papers/<paper>/README.md: ours beside the paper's, a figure where there is one, a verdict on every claim. Made from "
-"JSON alone."""
+"""The page papers/<paper>/README.md, made from the results: our numbers beside the paper's, figures, verdicts on claims."""
 
 import importlib
 from collections import Counter
@@ -15,26 +14,28 @@ MARKS = {"reproduced": "✓", "direction reproduced": "↗", "not reproduced": "
 
 
 def write_page(out: Path, paper: str) -> None:
-    write_file(out / paper / "README.md", page(paper, results.of_paper(out, paper)))
+    """Write the page of a paper from the results that are recorded below `out`."""
+    write_file(out / paper / "README.md", format_page(paper, results.read_paper_results(out, paper)))
 
 
-def page(paper: str, found: dict[str, Json]) -> str:
-    """The whole page of a paper, of its results by id."""
+def format_page(paper: str, found: dict[str, Json]) -> str:
+    """Return the page of a paper as Markdown, from its results by id."""
     about = importlib.import_module(f"{__package__}.{paper}")
-    parts = [f"# {about.TITLE}", about.CITATION, about.INTRODUCTION, summary(paper, found)]
-    parts += [section(result) for result in found.values()]
+    parts = [f"# {about.TITLE}", about.CITATION, about.INTRODUCTION, format_summary(paper, found)]
+    parts += [format_section(result) for result in found.values()]
     departures = dict.fromkeys(text for result in found.values() for text in result["departures"])
-    measured = about.departures(found)
+    measured = about.list_departures(found)
     if departures or measured:
         parts += ["## Departures, and what they do", "\n".join(f"- {text}" for text in [*departures, *measured])]
-    learnt = about.learnt(found)
+    learnt = about.list_findings(found)
     if learnt:
         parts += ["## What we learnt that the papers do not say", "\n".join(f"- {text}" for text in learnt)]
     return "\n\n".join(parts) + "\n"
 
 
-def summary(paper: str, found: dict[str, Json]) -> str:
-    from . import recipes
+def format_summary(paper: str, found: dict[str, Json]) -> str:
+    """Return a table that counts the verdicts of every recipe by outcome."""
+    from . import load_recipes
 
     lines = [
         "## Verdicts",
@@ -42,8 +43,8 @@ def summary(paper: str, found: dict[str, Json]) -> str:
         "| artefact | scale | " + " | ".join(OUTCOMES) + " |",
         "| --- | --- |" + " ---: |" * len(OUTCOMES),
     ]
-    for key, recipe in recipes().items():
-        if recipe.of != paper:
+    for key, recipe in load_recipes().items():
+        if recipe.paper_name != paper:
             continue
         result = found.get(key)
         if result is None:
@@ -51,55 +52,57 @@ def summary(paper: str, found: dict[str, Json]) -> str:
             continue
         counts = Counter(verdict["outcome"] for verdict in result["verdicts"])
         numbers = " | ".join(str(counts[outcome] or "") for outcome in OUTCOMES)
-        lines.append(f"| [{key}](#{anchor(result)}): {recipe.title} | {result['scale']} | {numbers} |")
+        lines.append(f"| [{key}](#{make_anchor(result)}): {recipe.title} | {result['scale']} | {numbers} |")
     return "\n".join(lines)
 
 
-def anchor(result: Json) -> str:
-    """As GitHub makes it of a heading."""
-    kept = "".join(letter for letter in heading(result).lower() if letter.isalnum() or letter in " -_")
+def make_anchor(result: Json) -> str:
+    """Return the anchor that GitHub gives to a result's heading."""
+    kept = "".join(letter for letter in format_heading(result).lower() if letter.isalnum() or letter in " -_")
     return kept.replace(" ", "-")
 
 
-def heading(result: Json) -> str:
+def format_heading(result: Json) -> str:
     return f"{result['id']}: {result['title']}"
 
 
-def section(result: Json) -> str:
+def format_section(result: Json) -> str:
     name = result["id"].partition("/")[2]
-    parts = [f"## {heading(result)}", f"**{result['question']}** ({result['source']})", run(result)]
+    parts = [f"## {format_heading(result)}", f"**{result['question']}** ({result['source']})", describe_run(result)]
     if result["rows"]:
-        parts.append(table(result))
+        parts.append(format_table(result))
     if result["figure"]:
         parts.append(f"![{result['title']}](results/{name}.{result['scale']}.svg)")
-    parts.append(claims(result["verdicts"]))
+    parts.append(format_verdicts(result["verdicts"]))
     parts += [f"Not run here: {what}: {why}." for what, why in result["untold"].items()]
     return "\n\n".join(part for part in parts if part)
 
 
-def run(result: Json) -> str:
+def describe_run(result: Json) -> str:
+    """Return one sentence about scale, command, seeds, duration and machine."""
     seeds = result["seeds"]
-    told = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}; " if seeds else ""
+    listed = f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}; " if seeds else ""
     cell = next(iter(result["cells"].values()), None)
     machine = ""
     if cell:
         about = cell["about"]
         machine = f"; torch {about['versions'].get('torch', '?')}, {about['machine']['cores']} cores"
     command = f"`pluribus reproduce {result['id']} --scale {result['scale']}`"
-    return f"{result['about']} {command}: {told}{duration(result['seconds'])}{machine}."
+    return f"{result['about']} {command}: {listed}{format_duration(result['seconds'])}{machine}."
 
 
-def duration(seconds: float) -> str:
-    """
-    >>> duration(4.2), duration(200)
+def format_duration(seconds: float) -> str:
+    """Return seconds as people write them.
+
+    >>> format_duration(4.2), format_duration(200)
     ('4 s', '3 min 20 s')
     """
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def table(result: Json) -> str:
-    """Ours, with the paper's in brackets where it has the number."""
+def format_table(result: Json) -> str:
+    """Return our rows as a Markdown table, with the paper's numbers in brackets where it has them."""
     columns, rows = result["columns"], result["rows"]
     words = [key for key in columns if any(isinstance(row.get(key), str) for row in rows)]
     theirs = {tuple(row.get(key) for key in words): row for row in result["paper"]}
@@ -111,28 +114,32 @@ def table(result: Json) -> str:
         label = tuple(row.get(key) for key in words)
         used.add(label)
         paper = theirs.get(label, {})
-        cells = [shown(row.get(key)) + (f" ({shown(paper[key])})" if paper.get(key) is not None else "") for key in numbers]
-        lines.append(row_of([*(str(part or "") for part in label), *cells]))
+        cells = [
+            format_value(row.get(key)) + (f" ({format_value(paper[key])})" if paper.get(key) is not None else "")
+            for key in numbers
+        ]
+        lines.append(format_row([*(str(part or "") for part in label), *cells]))
     for label, row in theirs.items():
         if label not in used:
-            cells = [f"({shown(row[key])})" if row.get(key) is not None else "" for key in numbers]
-            lines.append(row_of([*(str(part or "") for part in label), *cells]))
+            cells = [f"({format_value(row[key])})" if row.get(key) is not None else "" for key in numbers]
+            lines.append(format_row([*(str(part or "") for part in label), *cells]))
     note = "\n\nIn brackets: the paper's." if result["paper"] else ""
     return "\n".join(lines) + note
 
 
-def row_of(cells: list[str]) -> str:
-    r"""A line of a table; a bar in a text is none between cells.
+def format_row(cells: list[str]) -> str:
+    r"""Return one line of a table; a bar in a cell's text is escaped.
 
-    >>> print(row_of(["|x|", "1"]))
+    >>> print(format_row(["|x|", "1"]))
     | \|x\| | 1 |
     """
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def shown(value: Any) -> str:
-    """
-    >>> shown(99.4), shown(3), shown(1.234e-7), shown(None), shown(-602.6)
+def format_value(value: Any) -> str:
+    """Return a value of a table as text.
+
+    >>> format_value(99.4), format_value(3), format_value(1.234e-7), format_value(None), format_value(-602.6)
     ('99.40', '3', '1.23e-07', '', '-602.60')
     """
     if value is None:
@@ -145,11 +152,12 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def claims(verdicts: list[Json]) -> str:
+def format_verdicts(verdicts: list[Json]) -> str:
+    """Return a table with a row for each verdict."""
     if not verdicts:
         return ""
     lines = ["| | claim | verdict | seen | rule |", "| --- | --- | --- | --- | --- |"]
     for each in verdicts:
         cells = [MARKS[each["outcome"]], each["claim"], each["outcome"], each["evidence"], each["rule"]]
-        lines.append(row_of(cells))
+        lines.append(format_row(cells))
     return "\n".join(lines)

@@ -1,15 +1,16 @@
-"""What a recipe leaves: <out>/<paper>/results/<artefact>.<scale>.json, its figure, and the paper's page.
+"""The results of a recipe: <out>/<paper>/results/<artefact>.<scale>.json, its figure, and the paper's page.
 
     format     1
-    id, title, question, source, scale, about, untold, departures     what was asked, and at which size
-    complete   whether every cell is finished; else `rows` has those that are, and there are no verdicts
-    seeds      those of the cells
-    seconds    of all cells together
-    columns    headings by key;  rows: ours;  paper: the paper's, with the same keys
+    id, title, question, source, scale, about, departures     what was asked, and at which size
+    untold     what the paper has and this scale does not run, with the reason
+    complete   whether every cell is finished; if not, `rows` has the finished ones and there are no verdicts
+    seeds      the seeds of the cells
+    seconds    the time of all cells together
+    columns    headings by key;  rows: our rows;  paper: the paper's rows, with the same keys
     verdicts   claim, outcome, rule, evidence
-    cells      name → options, seconds, about (versions and machine), found
+    cells      name → options, seconds, about (versions and machine), found (what the cell measured)
 
-Everything that people read is made from this file.
+Tables, figures and pages are made from this file alone.
 """
 
 import json
@@ -21,12 +22,17 @@ from ..core.files import format_json, write_file
 from .recipe import SCALES, Json, Recipe
 
 
-def path(out: Path, recipe: Recipe, scale: str) -> Path:
-    return out / recipe.of / "results" / f"{recipe.name}.{scale}.json"
+def locate_result(out: Path, recipe: Recipe, scale: str) -> Path:
+    """Return the file of a recipe's result at a scale, below the folder `out`."""
+    return out / recipe.paper_name / "results" / f"{recipe.name}.{scale}.json"
 
 
-def read(file: Path) -> Json:
-    """What was recorded, or nothing; a file that is something else is not overwritten."""
+def read_result(file: Path) -> Json:
+    """Return a recorded result, or {} if there is no file.
+
+    Raises:
+        FileError: if the file holds something else; it must not be overwritten then.
+    """
     if not file.exists():
         return {}
     try:
@@ -40,12 +46,20 @@ def read(file: Path) -> Json:
     return found
 
 
-def save(out: Path, recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
-    """The result so far; figure and page with it once it is complete."""
+def save_result(out: Path, recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
+    """Write the result of the finished cells, and also figure and page once all cells are finished.
+
+    Args:
+        out: the folder of all papers.
+        cells: finished cells by name, with `options`, `seconds`, `about` and `found`.
+
+    Returns:
+        The result, as the docstring of this module describes it.
+    """
     from .page import write_page
 
-    result = made(recipe, scale, cells)
-    file = path(out, recipe, scale)
+    result = build_result(recipe, scale, cells)
+    file = locate_result(out, recipe, scale)
     write_file(file, format_json(result) + "\n")
     if result["complete"]:
         if recipe.draw is not None:
@@ -53,17 +67,18 @@ def save(out: Path, recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
 
             draw = recipe.draw
             write_file(file.with_suffix(".svg"), draw_svg(lambda figure: draw(figure, result)))
-        write_page(out, recipe.of)
+        write_page(out, recipe.paper_name)
     return result
 
 
-def made(recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
+def build_result(recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
+    """Return the result of the finished cells: rows and verdicts follow from them by the recipe's rules."""
     size = recipe.scales[scale]
     cells = {name: cells[name] for name in size.cells if name in cells}
     found = {name: cell["found"] for name, cell in cells.items()}
     complete = len(cells) == len(size.cells)
     verdicts = recipe.judge(found) if complete else []
-    if scale == "smoke":  # it shows that everything runs, and nothing else
+    if scale == "smoke":  # this scale shows that everything runs; its numbers mean nothing
         verdicts = [replace(verdict, outcome="not run at this scale") for verdict in verdicts]
     asked = [cell["options"] for cell in cells.values()]
     seeds = {seed for options in asked for seed in options.get("seeds", [options["seed"]] if "seed" in options else [])}
@@ -72,31 +87,35 @@ def made(recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
         **{key: getattr(recipe, key) for key in ("id", "title", "question", "source")},
         "scale": scale,
         "about": size.about,
-        "untold": dict(size.untold),
+        "untold": dict(size.not_run),
         "departures": list(recipe.departures),
         "complete": complete,
         "seeds": sorted(seeds),
         "seconds": round(sum(cell["seconds"] for cell in cells.values()), 1),
         "columns": dict(recipe.columns),
-        "rows": recipe.rows(found),
-        "paper": list(recipe.paper),
+        "rows": recipe.tabulate(found),
+        "paper": list(recipe.published),
         "verdicts": [asdict(verdict) for verdict in verdicts],
         "figure": recipe.draw is not None,
         "cells": cells,
     }
 
 
-def best(out: Path, recipe: Recipe) -> Json:
-    """The complete result at the largest scale, or nothing."""
+def find_best_result(out: Path, recipe: Recipe) -> Json:
+    """Return the complete result at the largest scale, or {}."""
     for scale in reversed(SCALES):
-        result = read(path(out, recipe, scale))
+        result = read_result(locate_result(out, recipe, scale))
         if result.get("complete"):
             return result
     return {}
 
 
-def of_paper(out: Path, paper: str) -> dict[str, Json]:
-    """The best result of every recipe of a paper, by id."""
-    from . import recipes
+def read_paper_results(out: Path, paper: str) -> dict[str, Json]:
+    """Return the best result of every recipe of a paper, by id."""
+    from . import load_recipes
 
-    return {key: result for key, recipe in recipes().items() if recipe.of == paper and (result := best(out, recipe))}
+    return {
+        key: result
+        for key, recipe in load_recipes().items()
+        if recipe.paper_name == paper and (result := find_best_result(out, recipe))
+    }

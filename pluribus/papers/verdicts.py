@@ -1,9 +1,9 @@
-"""Verdicts on a paper's claims: computed from numbers by a stated rule, never typed in.
+"""Verdicts on a paper's claims, computed from numbers by a stated rule.
 
-reproduced             ours meets the claim, with the paper's size of effect where it names one
-direction reproduced   the effect points the same way, and its size is another
-not reproduced         it does not
-not run at this scale  nothing was measured that could tell
+reproduced             our numbers meet the claim, with the paper's size of effect where it names one
+direction reproduced   the effect points the same way, but has another size
+not reproduced         the effect does not point the same way
+not run at this scale  nothing was measured that could decide
 """
 
 import itertools
@@ -17,59 +17,79 @@ OUTCOMES: tuple[Outcome, ...] = ("reproduced", "direction reproduced", "not repr
 
 @dataclass(frozen=True)
 class Verdict:
+    """A claim of a paper, and what our numbers say about it."""
+
     claim: str
     """What the paper says."""
     outcome: Outcome
     rule: str
-    """When it counts as reproduced."""
+    """When the claim counts as reproduced."""
     evidence: str
-    """What we saw."""
+    """Our numbers."""
 
 
-def verdict(claim: str, rule: str, evidence: str, met: bool, direction: bool = False) -> Verdict:
-    """Reproduced if the rule is met; else the direction, if at least that is.
+def judge_claim(claim: str, rule: str, evidence: str, met: bool, direction: bool = False) -> Verdict:
+    """Return the verdict on a claim.
 
-    >>> verdict("more is better", "more by 1 or more", "0.5 more", met=False, direction=True).outcome
+    Args:
+        claim, rule, evidence: texts for the page.
+        met: whether our numbers meet the rule.
+        direction: whether at least the direction of the effect is the paper's; it counts only if the rule is not met.
+
+    >>> judge_claim("more is better", "more by 1 or more", "0.5 more", met=False, direction=True).outcome
     'direction reproduced'
     """
     return Verdict(claim, "reproduced" if met else "direction reproduced" if direction else "not reproduced", rule, evidence)
 
 
-def not_run(claim: str, why: str) -> Verdict:
+def skip_claim(claim: str, why: str) -> Verdict:
+    """Return the verdict on a claim for which nothing was measured."""
     return Verdict(claim, "not run at this scale", "", why)
 
 
-def margin(share: float, rows: int, z: float = 1.96) -> float:
-    """Half of a 95 % interval (Wilson's) of a share seen on so many rows.
+def wilson_margin(share: float, rows: int, z: float = 1.96) -> float:
+    """Half the width of Wilson's 95 % interval of a share that was observed on so many rows.
 
-    >>> round(margin(0.99, 10_000), 5)
+    >>> round(wilson_margin(0.99, 10_000), 5)
     0.00196
     """
     return z * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows)) / (1 + z * z / rows)
 
 
-def ordered(values: list[float], slack: float = 0.0) -> bool:
-    """Whether they fall (or stay, within `slack`) from the first to the last.
+def is_decreasing(values: list[float], slack: float = 0.0) -> bool:
+    """Whether no value is above the one before it by more than `slack`.
 
-    >>> ordered([3.0, 2.0, 1.0]), ordered([1.0, 2.0]), ordered([1.0, 1.1], slack=0.2)
+    >>> is_decreasing([3.0, 2.0, 1.0]), is_decreasing([1.0, 2.0]), is_decreasing([1.0, 1.1], slack=0.2)
     (True, False, True)
     """
     return all(first >= second - slack for first, second in itertools.pairwise(values))
 
 
-def at_no_loss(curve: list[tuple[float, float]], rows: int) -> float:
-    """Of (share given up, accuracy) from none on: the largest share up to which no accuracy is below the first one's interval.
+def find_lossless_share(curve: list[tuple[float, float]], rows: int) -> float:
+    """Return the largest share of weights that can be given up without losing accuracy.
 
-    >>> at_no_loss([(0.0, 0.99), (0.5, 0.99), (0.9, 0.5), (0.95, 0.99)], 10_000)
+    Args:
+        curve: pairs of (share given up, accuracy), from no share upwards.
+        rows: the number of test rows.
+
+    Returns:
+        The last share before an accuracy falls below Wilson's interval of the first accuracy.
+
+    >>> find_lossless_share([(0.0, 0.99), (0.5, 0.99), (0.9, 0.5), (0.95, 0.99)], 10_000)
     0.5
     """
     full, kept = curve[0][1], 0.0
     for share, value in curve:
-        if value < full - margin(full, rows):
+        if value < full - wilson_margin(full, rows):
             break
         kept = share
     return kept
 
 
-def percent(share: float, digits: int = 2) -> str:
+def format_percent(share: float, digits: int = 2) -> str:
+    """Return a share as a percentage.
+
+    >>> format_percent(0.1234)
+    '12.34 %'
+    """
     return f"{100 * share:.{digits}f} %"

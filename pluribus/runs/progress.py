@@ -14,22 +14,22 @@ from .text_tables import SCORE_NAMES, format_score, make_grid_table, make_progre
 
 @contextlib.contextmanager
 def grid_progress(grid: Any) -> Iterator[Any]:
-    """A function that shows the states of a grid: as a live table on a terminal, as a line for every run that ends in a log."""
+    """Yield a function that shows the states of a grid: a live table on a terminal, a line for each finished run in a log."""
     console = Console(stderr=True)
     if console.is_terminal:
         with Live(make_grid_table(grid.read_states()), console=console, transient=True, auto_refresh=False) as live:
             yield lambda states: live.update(make_grid_table(states), refresh=True)
         return
-    told: set[tuple[str, int]] = set()
+    printed: set[tuple[str, int]] = set()
 
     def report(states: list[dict[str, Any]]) -> None:
         for state in states:
-            if state["state"] in ("done", "failed") and (key := (state["method"], state["seed"])) not in told:
-                told.add(key)
+            if state["state"] in ("done", "failed") and (key := (state["method"], state["seed"])) not in printed:
+                printed.add(key)
                 known = state["scores"].items() if state["state"] == "done" else ()
                 line = "  ".join(f"{SCORE_NAMES.get(name, name)} {format_score(name, value)}" for name, value in known)
                 print(
-                    f"{len(told)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}",
+                    f"{len(printed)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}",
                     file=sys.stderr,
                 )
 
@@ -38,7 +38,7 @@ def grid_progress(grid: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def comparison_progress(grid: Any, show: bool = True) -> Iterator[tuple[Any, Any]]:
-    """Two functions: one shows the states of a comparison, the other one sentence about what it does now."""
+    """Yield two functions, one for the states of a comparison and one for its messages; they show nothing without `show`."""
     console = Console(stderr=True)
     if not show:
         yield None, lambda _: None
@@ -87,7 +87,7 @@ def notebook_progress() -> Iterator[tuple[Any, Any]]:
 
 @contextlib.contextmanager
 def row_progress(total: int | None, show: bool = True) -> Iterator[Callable[[int], None] | None]:
-    """A function that is called with the rows done since its last call; it moves a bar on a terminal, and nowhere else."""
+    """Yield a function of the rows done since its last call, which moves a bar on a terminal; None elsewhere."""
     console = Console(stderr=True)
     if not show or not console.is_terminal or console.is_jupyter:
         yield None

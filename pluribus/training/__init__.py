@@ -1,6 +1,6 @@
-"""One loop on Lightning; optimisers, schedules, checkpoints. It knows no method.
+"""One training loop on Lightning: optimisers, schedules, checkpoints. It knows no method.
 
-`fit` is in `training.fit`, and in `pluribus.fit`: reading the settings alone does not bring Lightning along.
+`fit` is in `training.fit`, and in `pluribus.fit`: importing the settings alone does not import Lightning.
 """
 
 from .settings import Settings

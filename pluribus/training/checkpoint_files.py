@@ -1,6 +1,7 @@
-"""Checkpoints as safetensors: tensors as they are, everything else as JSON beside them. Nothing is pickled or unpickled.
+"""The file format of checkpoints: safetensors, with everything that is no tensor as JSON in the metadata.
 
-A file carries the digest of what it holds, so that a damaged one is known before it is believed.
+Nothing is pickled or unpickled. Every file carries a digest of its content, so that a damaged one is recognised.
+Lightning's own format is a pickle, and PyTorch's distributed format is a folder; hence a format of our own.
 """
 
 import hashlib
@@ -21,7 +22,21 @@ FORMAT = "pluribus-checkpoint-1"
 
 
 def serialize_checkpoint(state: dict[str, Any]) -> bytes:
-    """The bytes of a checkpoint. `state` is made of dictionaries, lists, tuples, tensors, numbers, texts and None."""
+    """Return the bytes of a checkpoint file.
+
+    Args:
+        state: dictionaries, lists and tuples, nested at will, of tensors, numbers, strings and None.
+
+    Raises:
+        TypeError: `state` holds a value of another type.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "step-00000001.safetensors")
+    ...     _ = path.write_bytes(serialize_checkpoint({"step": 1, "weights": [torch.ones(2)]}))
+    ...     read_checkpoint(path)
+    {'step': 1, 'weights': [tensor([1., 1.])]}
+    """
     tensors: dict[str, Tensor] = {}
     text = json.dumps(_encode(state, tensors))
     metadata = {"format": FORMAT, "state": text, "digest": _compute_digest(text, tensors)}
@@ -29,7 +44,11 @@ def serialize_checkpoint(state: dict[str, Any]) -> bytes:
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """The checkpoint in a file, if it is whole."""
+    """Return the state that `serialize_checkpoint` wrote.
+
+    Raises:
+        FileError: the file is damaged, or holds something else.
+    """
     metadata, tensors = read_tensors(path)
     if metadata.get("format") != FORMAT:
         raise FileError(f"{path} is no checkpoint of this version of pluribus")
@@ -39,7 +58,7 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
 
 
 class SafetensorsIO(CheckpointIO):
-    """Lightning's checkpoints in this form."""
+    """Lets Lightning write and read its checkpoints in this format."""
 
     def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any = None) -> None:
         write_file(Path(path), serialize_checkpoint(checkpoint))
@@ -52,7 +71,7 @@ class SafetensorsIO(CheckpointIO):
 
 
 def _encode(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """JSON for a value: every container says what it is, every tensor where it lies."""
+    """Return `value` as JSON with the type of every container, and move its tensors into `tensors`."""
     if isinstance(value, Tensor):
         name = str(len(tensors))
         tensors[name] = value.detach().cpu().contiguous().clone()

@@ -1,18 +1,14 @@
-"""`pluribus.fit`: the training loop, on Lightning."""
+"""`pluribus.fit` trains an ensemble, on Lightning."""
 
 import contextlib
-import logging
 import os
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import lightning as L
 import numpy as np
 import torch
-from lightning.pytorch.callbacks import Checkpoint
-from lightning.pytorch.strategies import DDPStrategy, Strategy
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
@@ -23,12 +19,14 @@ from ..core.spec import Spec
 from ..data.batches import Batches, LoaderBatches, TensorBatches
 from ..data.dataset import Part
 from ..data.preparation import Preparation
-from .checkpoint_files import SafetensorsIO, read_checkpoint
-from .checkpoints import CheckpointWriter, EarlyStopping, find_newest_checkpoint, list_checkpoints
+from .checkpoint_files import read_checkpoint
+from .checkpoints import CheckpointWriter, find_newest_checkpoint, list_checkpoints
+from .early_stopping import EarlyStopping
 from .interrupts import StopRequest
 from .lightning_module import Diverged, TrainingModule
 from .progress import ProgressBar
 from .settings import Settings
+from .trainer import is_leader, make_trainer, silence_lightning
 
 VALIDATION_ROWS = 1024
 
@@ -49,11 +47,27 @@ def fit(
     progress: bool = True,
     **options: Any,
 ) -> list[dict[str, float]]:
-    """Train the ensemble, in place; returns a row for every epoch: its loss and the validation scores.
+    """Train the ensemble in place.
 
-    `train` and `validation` are tensors (x, y), a Dataset, or a loader of such batches. Options are those of `Settings`:
-    epochs, batch_size, optimizer, lr, schedule, warmup, patience, precision, devices and so on. With a `folder`, checkpoints
-    are written there, and `resume=True` goes on from the last one, exactly as if nothing had happened.
+    Args:
+        train, validation: tensors or arrays (x, y) with a row each, a Dataset of such rows, or a loader of such batches.
+        folder: checkpoints are written here.
+        resume: go on from the last checkpoint in `folder`; the run then ends exactly as an uninterrupted one would.
+        settings: how to train; `options` are settings by name (epochs, batch_size, optimizer, lr, schedule, warmup, patience,
+            precision, devices and so on), and override them.
+        preparation, augmentation: what is done to tensors in memory before the network sees them.
+        criterion: the loss of one member, `(output [B, C], target [B]) -> scalar`.
+        callbacks, loggers: Lightning's.
+        progress: show a progress bar.
+
+    Returns:
+        A row for every epoch: `epoch`, `step`, `loss` and the validation scores.
+
+    Raises:
+        TypeError: `ensemble` is no ensemble, or the data have none of these forms.
+        ValueError: a setting makes no sense.
+        FileError: `folder` holds the checkpoints of another run.
+        Diverged: the loss became NaN or infinite.
 
     >>> import torch, pluribus
     >>> x = torch.randn(64, 4); y = (x[:, 0] > 0).long()
@@ -71,50 +85,43 @@ def fit(
     if settings.patience and judged is None:
         raise ValueError("early stopping (patience) needs validation rows")
 
-    lesson = TrainingModule(ensemble, settings, batches, rows, judged, preparation, criterion)
-    interrupts, best = StopRequest(), EarlyStopping(settings.patience) if settings.patience else None
-    hooks: list[L.Callback] = [*callbacks, *([best] if best else []), *([ProgressBar()] if progress else [])]
+    module = TrainingModule(ensemble, settings, batches, rows, judged, preparation, criterion)
+    stop_request, stopping = StopRequest(), EarlyStopping(settings.patience) if settings.patience else None
+    hooks: list[L.Callback] = [*callbacks, *([stopping] if stopping else []), *([ProgressBar()] if progress else [])]
     checkpoint = None
     if folder is not None:
         place = Path(folder)
-        if not resume and is_leader() and list_checkpoints(place):  # a later resume could not tell the two runs apart
-            raise FileError(f"{place} holds the checkpoints of a run: go on with it by resume=True, or name another folder")
+        if not resume and is_leader() and list_checkpoints(place):  # a later resume could not distinguish the two runs
+            raise FileError(f"{place} holds the checkpoints of a run: resume it with resume=True, or name another folder")
         checkpoint = find_newest_checkpoint(place) if resume else None
         if checkpoint is not None:
             check_checkpoint(checkpoint, ensemble, settings)
         if is_leader():
             make_folder(place)
-        hooks.append(CheckpointWriter(place, settings, interrupts))
+        hooks.append(CheckpointWriter(place, settings, stop_request))
 
     if settings.clip is not None and ensemble.unclippable:
         raise Unsupported(f"clip cannot be used here: {ensemble.unclippable}")
-    prepare_ensemble(lesson, batches)
+    prepare_ensemble(module, batches)
     if settings.compile:
         ensemble.compile()
     with (
         silence_lightning(),
         training_mode(ensemble),
-        interrupts.listening() if folder is not None else contextlib.nullcontext(),
+        stop_request.signal_handlers() if folder is not None else contextlib.nullcontext(),
     ):
         trainer = make_trainer(settings, hooks, list(loggers))
         try:
-            trainer.fit(lesson, batches, judged, ckpt_path=checkpoint)
+            trainer.fit(module, batches, judged, ckpt_path=checkpoint)
         except Diverged as error:
-            kept = find_newest_checkpoint(Path(folder), sound=True) if folder is not None else None
+            kept = find_newest_checkpoint(Path(folder), must_be_finite=True) if folder is not None else None
             good = f"the last good checkpoint is {kept}" if kept else "there is no checkpoint before it"
             raise Diverged(f"{error}; {good}. A lower lr, warmup or clip may help") from None
-        if best and best.weights:
-            ensemble.load_state_dict(best.weights)
-        elif lesson.whole is not None:
-            ensemble.load_state_dict(lesson.state())
-    return lesson.history
-
-
-def is_leader() -> bool:
-    """Whether this process is the first of all. Before they meet, the environment says so."""
-    if torch.distributed.is_initialized():
-        return torch.distributed.get_rank() == 0
-    return all(int(os.environ.get(name, 0)) == 0 for name in ("RANK", "LOCAL_RANK", "NODE_RANK"))
+        if stopping and stopping.weights:
+            ensemble.load_state_dict(stopping.weights)
+        elif module.unsharded is not None:
+            ensemble.load_state_dict(module.gather_state())
+    return module.history
 
 
 def make_folder(place: Path) -> None:
@@ -124,41 +131,14 @@ def make_folder(place: Path) -> None:
         raise FileError(f"cannot make the folder {place}: {error.strerror}") from error
 
 
-def make_trainer(settings: Settings, hooks: list[L.Callback], loggers: list[Any]) -> L.Trainer:
-    """Lightning's trainer for these settings, without what we do ourselves."""
-    several = settings.devices * settings.nodes > 1 or "TORCHELASTIC_RUN_ID" in os.environ
-    return L.Trainer(
-        accelerator=settings.accelerator,
-        devices=settings.devices,
-        num_nodes=settings.nodes,
-        strategy=make_strategy(settings) if several else "auto",
-        plugins=[] if several else [SafetensorsIO()],
-        precision=settings.precision,
-        max_epochs=settings.epochs,
-        gradient_clip_val=settings.clip,
-        callbacks=hooks,
-        logger=loggers or False,
-        enable_checkpointing=any(isinstance(hook, Checkpoint) for hook in hooks),
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        num_sanity_val_steps=0,
-        use_distributed_sampler=False,
-        inference_mode=False,
-    )
-
-
-def make_strategy(settings: Settings) -> Strategy:
-    if settings.strategy == "ddp":
-        return DDPStrategy(checkpoint_io=SafetensorsIO())
-    from .sharding import ShardedStrategy
-
-    return ShardedStrategy(settings.devices * settings.nodes)
-
-
 def make_batches(
     given: Any, settings: Settings, preparation: Preparation, augmentation: str | None = None, rows: int = VALIDATION_ROWS
 ) -> tuple[Batches, int]:
-    """Batches of whatever people have, and how many rows there are. Without an `augmentation`, to judge by, `rows` at once."""
+    """Return batches of data in any of the forms that `fit` takes, and the number of rows.
+
+    Args:
+        augmentation: None for validation data, which are not shuffled and come in batches of `rows`.
+    """
     train = augmentation is not None
     size = settings.batch_size if train else max(min(rows, VALIDATION_ROWS), settings.devices * settings.nodes)
     if isinstance(given, Batches):
@@ -172,7 +152,7 @@ def make_batches(
     elif isinstance(given, Dataset):
         if not hasattr(given, "__len__"):
             raise TypeError(f"a Dataset must have a length, got {type(given).__name__} without one")
-        # Row by row, not once for all: it may augment. A row alone has no batch statistics.
+        # A Dataset may augment, so that its rows are read anew in every epoch. A last batch of one row has no batch statistics.
         given = DataLoader(given, size, shuffle=train, drop_last=train and len(given) > size and len(given) % size == 1)
     if isinstance(given, Part):
         kind = augmentation or "none"
@@ -188,47 +168,31 @@ def make_batches(
 
 
 def validate_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options, if they are settings and make sense."""
+    """Return the options as settings have them. Raises ValueError if one is unknown or makes no sense."""
     return {name: getattr(Settings(**options), name) for name in options}
 
 
 def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings) -> None:
-    """A checkpoint of another method, network or way of training is refused before anything is touched."""
+    """Raise FileError if the checkpoint is of another method, network or way of training, before anything is changed."""
     state = read_checkpoint(checkpoint)
     spec = state["pluribus"]["spec"]
     if spec != ensemble.spec.to_json():
         was, now = Spec.from_json(spec), ensemble.spec
-        raise FileError(f"the checkpoint {checkpoint} is of {was}, not of {now}: go on as it began, or begin in another folder")
+        raise FileError(
+            f"the checkpoint {checkpoint} is of {was}, not of {now}: resume with the same method, or begin in another folder"
+        )
     for name, was in state["pluribus"]["settings"].items():
         if was != getattr(settings, name):
             raise FileError(
-                f"the checkpoint {checkpoint} was made with {name} {was}, not {getattr(settings, name)}: go on as it began, or "
-                "begin in another folder"
+                f"the checkpoint {checkpoint} was made with {name} {was}, not {getattr(settings, name)}: resume with the same "
+                "settings, or begin in another folder"
             )
     own = {f"ensemble.{name}": value.shape for name, value in ensemble.state_dict().items()}
     if own != {name: value.shape for name, value in state["state_dict"].items()}:
-        raise FileError(f"the checkpoint {checkpoint} is of another network: go on with that, or begin in another folder")
+        raise FileError(f"the checkpoint {checkpoint} is of another network: resume with that one, or begin in another folder")
 
 
-def prepare_ensemble(lesson: TrainingModule, batches: Batches) -> None:
-    """Find out where members part before the first step, so that no step draws more than the others."""
-    if lesson.ensemble.branch is None or lesson.ensemble.example is None:  # a batch is made only if it is needed
-        lesson.ensemble.prepare(lesson.cast(next(iter(batches)).x))
-
-
-@contextlib.contextmanager
-def silence_lightning() -> Iterator[None]:
-    """Lightning's advice is for those who write its loops."""
-    loggers = [logging.getLogger(name) for name in ("lightning.pytorch", "lightning.fabric", "pytorch_lightning")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module=r"lightning\..*")
-            warnings.filterwarnings("ignore", message=".*lr_scheduler.step.*")
-            warnings.filterwarnings("ignore", message=".*returned a view tensor.*")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+def prepare_ensemble(module: TrainingModule, batches: Batches) -> None:
+    """Find where members diverge before the first step, so that every step draws the same amount of noise."""
+    if module.ensemble.branch is None or module.ensemble.example is None:  # a batch is made only if it is needed
+        module.ensemble.prepare(module.cast(next(iter(batches)).x))

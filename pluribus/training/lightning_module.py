@@ -1,4 +1,4 @@
-"""One training step and one validation, for whatever ensemble it is given. It knows no method."""
+"""The LightningModule that trains and validates an ensemble. It knows no method."""
 
 import copy
 import functools
@@ -24,16 +24,22 @@ from . import optimizers
 from .settings import Settings
 
 BINDING = ("seed", "batch_size", "optimizer", "momentum", "beta1", "nesterov", "precision")
-"""Settings that a run must go on with. Others (epochs, lr, schedule) may be changed by who knows why."""
-STEP, VALIDATION = 3, 4  # places of the seed; the data's are 1 and 2
+"""Settings that a resumed run must keep. Others (epochs, lr, schedule) may be changed."""
+STEP, VALIDATION = 3, 4  # what a seed is derived for; the data use 1 and 2
 
 
 class Diverged(PluribusError):
-    """The loss is no longer a number."""
+    """The loss became NaN or infinite."""
 
 
 class TrainingModule(L.LightningModule):
-    """What Lightning runs. `rows` are the training rows, `preparation` turns outputs into answers."""
+    """What Lightning runs: the steps of training and validation, the optimiser, and what a checkpoint holds.
+
+    Args:
+        rows: number of training rows; the penalty is divided by it.
+        preparation: turns standardised outputs of a regression back into the units of its targets.
+        criterion: the loss of one member; by default the loss of the task, with the label smoothing of the settings.
+    """
 
     def __init__(
         self,
@@ -49,16 +55,16 @@ class TrainingModule(L.LightningModule):
         self.ensemble = ensemble
         self.settings, self.train_batches, self.validation_batches, self.rows = settings, train, validation, rows
         self.preparation = preparation or Preparation()
-        self.own_criterion = criterion or make_criterion(ensemble, settings.label_smoothing)
-        self.epoch_loss = [0.0, 0]  # the sum over the epoch's steps so far, and their number
+        self.criterion = criterion or make_criterion(ensemble, settings.label_smoothing)
+        self.epoch_loss = [0.0, 0]  # sum of the losses in this epoch so far, and their number
         self.last_loss = float("nan")
         self.parts = ensemble.state.count if ensemble.reduction == "sum" and not ensemble.sampled else 1
-        """Losses are told for a member, so that methods can be compared."""
+        """Losses are reported for one member, so that methods can be compared."""
         self.pending: list[tuple[int, Tensor]] = []
         self.scores: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
         self.tally: Tally | None = None
-        self.whole: tuple[Ensemble] | None = None
+        self.unsharded: tuple[Ensemble] | None = None
 
     # --- training -------------------------------------------------------------------------------------------------
 
@@ -69,20 +75,20 @@ class TrainingModule(L.LightningModule):
 
     def configure_model(self) -> None:
         shard = getattr(self.trainer.strategy, "shard", None)
-        if shard is not None and self.whole is None:
-            self.whole = (self.ensemble,)  # in a tuple, so that it is not one of our modules
+        if shard is not None and self.unsharded is None:
+            self.unsharded = (self.ensemble,)  # the tuple hides it from Lightning, which would register it as a submodule
             self.ensemble = shard(copy.deepcopy(self.ensemble))
 
-    def state(self) -> dict[str, Tensor]:
-        """The ensemble's, every tensor whole. All processes must ask for it."""
-        if self.whole is None:
+    def gather_state(self) -> dict[str, Tensor]:
+        """Return the state of the ensemble with whole tensors. All processes must call this together."""
+        if self.unsharded is None:
             return self.ensemble.state_dict()
         from .sharding import gather_state
 
         return gather_state(self.ensemble)
 
     def cast(self, x: Any) -> Any:
-        """Numbers in the precision of the weights; NumPy's are double by default."""
+        """Convert floating-point inputs to the dtype of the weights; NumPy's default is double."""
         dtype = next((p.dtype for p in self.ensemble.parameters() if p.is_floating_point()), torch.float)
         return nested.map_tensors(lambda leaf: leaf.to(dtype) if leaf.is_floating_point() else leaf, x)
 
@@ -95,15 +101,15 @@ class TrainingModule(L.LightningModule):
         set_seed(derive_seed(self.settings.seed, STEP, step, self.global_rank))
         views, targets = self.ensemble.deal(laid_out(self.ensemble, self.cast(x)), y)
         temper = optimizers.compute_penalty_factor(step, epoch, self.settings)
-        loss = self.ensemble.objective(self.ensemble(views), targets, self.own_criterion, self.rows, temper)
+        loss = self.ensemble.objective(self.ensemble(views), targets, self.criterion, self.rows, temper)
         loss = loss * weight if weight != 1.0 else loss
         self.pending.append((step, loss.detach()))
-        if loss.device.type == "cpu" or len(self.pending) == 20:  # to look is to wait for an accelerator
-            self.look()
+        if loss.device.type == "cpu" or len(self.pending) == 20:  # reading a loss waits for the accelerator
+            self.read_losses()
         return loss
 
-    def look(self) -> None:
-        """Read the losses since the last look, and stop if one is no number."""
+    def read_losses(self) -> None:
+        """Add the pending losses to the epoch's sum. Raises `Diverged` if one of them is NaN or infinite."""
         pending, self.pending = self.pending, []
         values = torch.stack([loss for _, loss in pending]).tolist() if pending else []
         for (step, _), value in zip(pending, values, strict=True):
@@ -139,34 +145,33 @@ class TrainingModule(L.LightningModule):
     def on_validation_epoch_end(self) -> None:
         assert self.tally is not None
         if self.trainer.world_size > 1:
-            self.tally.sums = self.summed(self.tally.sums)
+            self.tally.sums = self.sum_over_processes(self.tally.sums)
         self.scores = self.tally.scores()
         self.log_dict(
             {f"validation_{name}": value for name, value in self.scores.items()}, rank_zero_only=False, sync_dist=False
         )
 
     def on_train_epoch_end(self) -> None:
-        self.look()
+        self.read_losses()
         total = torch.tensor(self.epoch_loss, dtype=torch.double, device=self.device)
         if self.trainer.world_size > 1:
-            total = self.summed(total)
+            total = self.sum_over_processes(total)
         row = {"epoch": self.current_epoch + 1, "step": self.global_step, "loss": (total[0] / total[1]).item()}
         row |= {f"validation_{name}": value for name, value in self.scores.items()}
         self.history.append(row)
         self.log("loss", row["loss"])
         self.epoch_loss = [0.0, 0]
 
-    def summed(self, values: Tensor) -> Tensor:
-        """Over all processes."""
+    def sum_over_processes(self, values: Tensor) -> Tensor:
         return self.trainer.strategy.reduce(values.clone(), reduce_op="sum")
 
-    # --- what a checkpoint remembers ------------------------------------------------------------------------------
+    # --- checkpoints ------------------------------------------------------------------------------------------
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        self.look()
+        self.read_losses()
         total = torch.tensor(self.epoch_loss, dtype=torch.double, device=self.device)
-        if self.trainer.world_size > 1:  # one file for all processes: each will take up an equal part
-            total = self.summed(total) / self.trainer.world_size
+        if self.trainer.world_size > 1:  # there is one file: each process will resume with an equal part
+            total = self.sum_over_processes(total) / self.trainer.world_size
         checkpoint["pluribus"] = {
             "epoch_loss": total.tolist(),
             "history": self.history,
@@ -181,15 +186,15 @@ class TrainingModule(L.LightningModule):
         self.epoch_loss, self.history, self.scores = list(kept["epoch_loss"]), list(kept["history"]), dict(kept["scores"])
         if kept["steps"] != len(self.train_batches):
             raise FileError(
-                f"an epoch had {kept['steps']} steps when the run was saved, and has {len(self.train_batches)} now: go on with "
-                "the same rows, and as many processes as before"
+                f"an epoch had {kept['steps']} steps when the run was saved, and has {len(self.train_batches)} now: resume "
+                "with the same rows, and as many processes as before"
             )
         epoch, done = divmod(checkpoint["global_step"], len(self.train_batches))
         self.train_batches.epoch, self.train_batches.start = epoch, done
 
 
 def make_criterion(ensemble: Ensemble, share: float) -> Criterion | None:
-    """Cross-entropy against targets of which `share` is spread over all classes."""
+    """Return cross-entropy with label smoothing, or None where the default loss of the task does."""
     if share == 0 or ensemble.task == "regression":
         return None
     return lambda output, target: F.cross_entropy(output, target, label_smoothing=share)

@@ -1,4 +1,7 @@
-"""Optimisers, and learning rates as functions of the step: nothing to remember, so nothing to lose."""
+"""Optimisers, and the learning rate and the weight of the penalty as functions of the step.
+
+These functions have no state, so that a resumed run needs none of it.
+"""
 
 import math
 from typing import Any
@@ -10,7 +13,11 @@ from .settings import Settings
 
 
 def make_optimizer(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
-    """The optimiser of the ensemble's `param_groups()`. A group's `rate` multiplies the learning rate."""
+    """Return the optimiser that the settings ask for.
+
+    Args:
+        groups: what `ensemble.param_groups()` returns; a group's `rate` multiplies the learning rate.
+    """
     rate, decay = settings.rate, settings.decay
     groups = [group | ({"lr": rate * group["rate"]} if "rate" in group else {}) for group in groups]
     if settings.optimizer == "sgd":
@@ -22,10 +29,18 @@ def make_optimizer(groups: list[dict[str, Any]], settings: Settings) -> Optimize
 
 
 def compute_rate_factor(step: int, steps: int, epoch: int, settings: Settings) -> float:
-    """The learning rate at a step, as a share of its highest. `epoch` is the number of steps in one.
+    """Return what the learning rate is multiplied by at a step, between 0 and 1.
+
+    Args:
+        step: steps taken so far.
+        steps: steps of the whole run.
+        epoch: steps of one epoch.
 
     warm-up:  (t + 1) / w for t < w
-    cosine:   ½ (1 + cos(π p)),   linear: 1 − p,   step: γ^(milestones passed),   p the share of the rest that is done
+    cosine:   ½ (1 + cos(π p)),   linear: 1 − p,   step: γ^(milestones passed),   p the part of the rest that is done
+
+    >>> [compute_rate_factor(step, 4, 2, Settings(epochs=2, schedule="linear")) for step in range(4)]
+    [1.0, 0.75, 0.5, 0.25]
     """
     warm = round(settings.warmup * epoch)
     if step < warm:
@@ -41,6 +56,6 @@ def compute_rate_factor(step: int, steps: int, epoch: int, settings: Settings) -
 
 
 def compute_penalty_factor(step: int, epoch: int, settings: Settings) -> float:
-    """What the penalty is multiplied by at a step: it rises linearly to 1 over `kl_warmup` epochs."""
+    """Return what the penalty is multiplied by at a step: the factor rises linearly to 1 over `kl_warmup` epochs."""
     warm = round(settings.kl_warmup * epoch)
     return min((step + 1) / warm, 1.0) if warm else 1.0

@@ -1,4 +1,4 @@
-"""What a person sees while training: one bar with the loss, the validation scores and the time left."""
+"""The progress bar of a training run: loss, validation scores and the time left."""
 
 import sys
 import time
@@ -15,7 +15,8 @@ NAMES = {"accuracy": "acc", "nll": "NLL", "ece": "ECE", "rmse": "RMSE"}
 
 
 def format_scores(scores: dict[str, float], names: dict[str, str] = NAMES) -> str:
-    """
+    """Return scores as one line, with short names.
+
     >>> format_scores({"accuracy": 0.9876, "nll": 0.0512, "ece": 0.004})
     'acc 98.76%  NLL 0.051  ECE 0.4%'
     """
@@ -24,8 +25,11 @@ def format_scores(scores: dict[str, float], names: dict[str, str] = NAMES) -> st
     return "  ".join(parts)
 
 
-class ProgressBar(Checkpoint):  # Lightning runs these last, when the epoch's row is there
-    """On a terminal a bar, ten times a second at most; elsewhere a line an epoch."""
+class ProgressBar(Checkpoint):  # Lightning calls callbacks of this type last, when the history has the epoch's row
+    """Shows one bar for the whole run on a terminal, redrawn at most ten times a second; elsewhere it prints a line an epoch.
+
+    Lightning's RichProgressBar begins anew in every epoch: it cannot tell when the run ends, and writes no lines into a log.
+    """
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
@@ -33,8 +37,8 @@ class ProgressBar(Checkpoint):  # Lightning runs these last, when the epoch's ro
         self.task = TaskID(0)
         self.drawn = self.began = 0.0
 
-    def on_train_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        assert isinstance(lesson, TrainingModule)
+    def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        assert isinstance(module, TrainingModule)
         self.began = time.monotonic()
         if not trainer.is_global_zero or not self.console.is_terminal:
             return
@@ -46,43 +50,43 @@ class ProgressBar(Checkpoint):  # Lightning runs these last, when the epoch's ro
         )
         self.progress = Progress(*columns, console=self.console, expand=True)
         self.progress.start()
-        steps = lesson.settings.epochs * len(lesson.train_batches)
+        steps = module.settings.epochs * len(module.train_batches)
         self.task = self.progress.add_task("", total=steps, completed=trainer.global_step, scores="")
-        self.draw(trainer, lesson)
+        self.draw(trainer, module)
 
-    def on_train_batch_end(self, trainer: L.Trainer, lesson: L.LightningModule, *_: Any) -> None:
+    def on_train_batch_end(self, trainer: L.Trainer, module: L.LightningModule, *_: Any) -> None:
         if self.progress is not None and time.monotonic() - self.drawn > 0.1:
-            self.draw(trainer, lesson)
+            self.draw(trainer, module)
 
-    def draw(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        assert isinstance(lesson, TrainingModule)
+    def draw(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        assert isinstance(module, TrainingModule)
         assert self.progress is not None
-        epochs = lesson.settings.epochs
+        epochs = module.settings.epochs
         epoch = min(trainer.current_epoch + 1, epochs)
-        scores = f"loss {lesson.last_loss:.3f}  " if lesson.last_loss == lesson.last_loss else ""
+        scores = f"loss {module.last_loss:.3f}  " if module.last_loss == module.last_loss else ""
         self.progress.update(
             self.task,
             completed=trainer.global_step,
             description=f"epoch {epoch}/{epochs}",
-            scores=scores + format_scores(lesson.scores),
+            scores=scores + format_scores(module.scores),
         )
         self.drawn = time.monotonic()
 
-    def on_validation_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+    def on_validation_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         if self.progress is not None:
-            self.draw(trainer, lesson)
+            self.draw(trainer, module)
 
-    def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        assert isinstance(lesson, TrainingModule)
+    def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        assert isinstance(module, TrainingModule)
         if self.progress is None and trainer.is_global_zero:
-            row = lesson.history[-1]
-            line = f"epoch {row['epoch']}/{lesson.settings.epochs}  loss {row['loss']:.3f}  "
-            print(f"{line}{format_scores(lesson.scores)}  {time.monotonic() - self.began:.0f} s", file=sys.stderr, flush=True)
+            row = module.history[-1]
+            line = f"epoch {row['epoch']}/{module.settings.epochs}  loss {row['loss']:.3f}  "
+            print(f"{line}{format_scores(module.scores)}  {time.monotonic() - self.began:.0f} s", file=sys.stderr, flush=True)
 
-    def on_train_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+    def on_train_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         self.close()
 
-    def on_exception(self, trainer: L.Trainer, lesson: L.LightningModule, exception: BaseException) -> None:
+    def on_exception(self, trainer: L.Trainer, module: L.LightningModule, exception: BaseException) -> None:
         self.close()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""How to train: every setting with its default, and the checks that they make sense. One page to read before a run."""
+"""The settings of training, with their defaults and checks."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -20,49 +20,53 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class Settings(BaseModel):
-    """What the training loop is told. A file or a flag with another name is refused."""
+    """How to train. Unknown names are refused."""
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True, frozen=True)
 
-    seed: int = Field(0, ge=0, description="of weights, order of rows, augmentation and noise")
+    seed: int = Field(0, ge=0, description="seed of weights, order of rows, augmentation and noise")
     epochs: Count = Field(10, description="how often every training row is seen")
-    batch_size: Count = Field(128, description="rows of a step, over all processes together")
+    batch_size: Count = Field(128, description="rows in a step, summed over all processes")
 
     optimizer: Optimizer = Field("adamw", description="sgd, adam or adamw")
     lr: Positive | None = Field(None, description="learning rate at its highest [0.05 for sgd, else 0.001]")
-    momentum: Share = Field(0.9, description="of sgd")
-    beta1: Share = Field(0.9, description="of adam and adamw: how much of the mean gradient is kept")
-    nesterov: bool = Field(True, description="Nesterov's momentum, of sgd")
+    momentum: Share = Field(0.9, description="momentum of sgd")
+    beta1: Share = Field(0.9, description="decay of the mean gradient in adam and adamw")
+    nesterov: bool = Field(True, description="Nesterov's momentum in sgd")
     weight_decay: NotNegative | None = Field(None, description="[0.0005 for sgd, 0 for adam, 0.01 for adamw]")
 
     schedule: Schedule = Field("cosine", description="how the learning rate falls: constant, step, cosine or linear")
-    warmup: NotNegative = Field(0.0, description="epochs in which the learning rate rises from nothing")
-    milestones: tuple[float, ...] = Field((0.5, 0.75), description="of `step`: the shares of the run after which it falls")
-    gamma: Positive = Field(0.1, description="of `step`: what it is multiplied by")
+    warmup: NotNegative = Field(0.0, description="epochs in which the learning rate rises from 0")
+    milestones: tuple[float, ...] = Field(
+        (0.5, 0.75), description="of the `step` schedule: parts of the run after which the learning rate falls"
+    )
+    gamma: Positive = Field(0.1, description="of the `step` schedule: the factor by which the learning rate falls")
 
     kl_warmup: NotNegative = Field(0.0, description="epochs in which the penalty (the KL of variational layers) rises")
-    label_smoothing: Share = Field(0.0, description="share of the target spread over all classes")
+    label_smoothing: Share = Field(0.0, description="part of the target that is spread over all classes")
     clip: Positive | None = Field(None, description="largest norm of the gradient")
     precision: Precision = Field("32", description="32, 64, bf16-mixed or 16-mixed")
     compile: bool = Field(False, description="torch.compile the network")
     patience: Count | None = Field(
-        None, description="stop after so many epochs without a better validation NLL; keeps the best"
+        None, description="stop after this many epochs without a better validation NLL, and keep the best"
     )
 
-    checkpoint_every: str = Field("10m", description="besides the end of every epoch: steps (`500`), or time (`30s`, `10m`)")
-    devices: Count = Field(1, description="processes (or GPUs) a machine")
-    nodes: Count = Field(1, description="machines")
-    strategy: Strategy = Field("ddp", description="of several processes: ddp copies the weights, fsdp spreads them")
-    accelerator: Literal["auto", "cpu", "gpu", "mps"] = Field("auto", description="where to compute")
+    checkpoint_every: str = Field(
+        "10m", description="interval of checkpoints, besides the end of every epoch: steps (`500`) or time (`30s`, `10m`)"
+    )
+    devices: Count = Field(1, description="processes (or GPUs) on each machine")
+    nodes: Count = Field(1, description="number of machines")
+    strategy: Strategy = Field("ddp", description="with several processes: ddp copies the weights, fsdp spreads them")
+    accelerator: Literal["auto", "cpu", "gpu", "mps"] = Field("auto", description="device to compute on")
 
     @field_validator("precision", mode="before")
     @classmethod
-    def _as_text(cls, value: Any) -> Any:
+    def _convert_to_text(cls, value: Any) -> Any:
         return str(value) if isinstance(value, int) else value
 
     @field_validator("checkpoint_every", mode="before")
     @classmethod
-    def _an_interval(cls, value: Any) -> str:
+    def _check_interval(cls, value: Any) -> str:
         text = str(value)
         if not re.fullmatch(r"[1-9]\d*|\d*\.?\d+[smh]", text) or parse_interval(text)[1] == 0:
             raise ValueError(f"must be a number of steps (500) or a time (30s, 10m, 1h), got {text!r}")
@@ -70,13 +74,13 @@ class Settings(BaseModel):
 
     @field_validator("milestones")
     @classmethod
-    def _rising_shares(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+    def _check_milestones(cls, value: tuple[float, ...]) -> tuple[float, ...]:
         if any(not 0 < share < 1 for share in value) or list(value) != sorted(set(value)):
             raise ValueError(f"must be rising shares between 0 and 1, got {value}")
         return value
 
     @model_validator(mode="after")
-    def _fits_together(self) -> "Settings":
+    def _check_warmup(self) -> "Settings":
         if self.warmup >= self.epochs and self.warmup > 0:
             raise ValueError(f"warmup must be shorter than the run, got {self.warmup:g} of {self.epochs} epochs")
         return self
@@ -91,7 +95,7 @@ class Settings(BaseModel):
 
 
 def parse_interval(text: str) -> tuple[str, float]:
-    """("steps", n) or ("seconds", n).
+    """Return ("steps", n) or ("seconds", n) for a text like "500", "30s", "10m" or "1h".
 
     >>> parse_interval("500"), parse_interval("10m")
     (('steps', 500.0), ('seconds', 600.0))

@@ -1,7 +1,7 @@
-"""FSDP: every process keeps a part of each weight, and fetches the rest while it is needed.
+"""Fully sharded training (FSDP): every process keeps a part of each weight, and fetches the rest while it is needed.
 
-Lightning's strategy for torch's `fully_shard` (FSDP2), with our checkpoints: one file with whole tensors, which any number of
-processes, sharded or not, can go on from.
+This is Lightning's strategy for torch's `fully_shard` (FSDP2). Lightning writes a folder with a file for each process; we write
+one file with whole tensors instead, from which any number of processes, sharded or not, can resume.
 """
 
 from typing import Any
@@ -26,12 +26,14 @@ WHOLE = StateDictOptions(full_state_dict=True)
 
 
 class ShardedStrategy(ModelParallelStrategy):
+    """Spreads the weights over `processes`, and reads and writes our checkpoints."""
+
     def __init__(self, processes: int) -> None:
         super().__init__(data_parallel_size=processes, tensor_parallel_size=1, save_distributed_checkpoint=False)
         self._checkpoint_io = SafetensorsIO()
 
     def shard(self, module: nn.Module) -> nn.Module:
-        """The module, with its weights spread over the processes. A single number is not spread, but its gradient averaged."""
+        """Spread the weights of `module` over the processes. A scalar cannot be spread: its gradient is averaged instead."""
         mesh = self.device_mesh["data_parallel"]
         numbers = {parameter for parameter in module.parameters() if parameter.dim() == 0}
         for parameter in numbers:
@@ -44,7 +46,7 @@ class ShardedStrategy(ModelParallelStrategy):
         return get_model_state_dict(self.model, options=WHOLE)
 
     def optimizer_state(self, optimizer: Any) -> dict[str, Any]:
-        """As an optimiser has it that is not sharded: numbered, not named."""
+        """Return the state as an optimiser that is not sharded has it: parameters by number, not by name."""
         assert self.model is not None
         optimizer = optimizer._optimizer if isinstance(optimizer, LightningOptimizer) else optimizer
         whole: Any = get_optimizer_state_dict(self.model, optimizer, options=WHOLE)
@@ -58,8 +60,8 @@ class ShardedStrategy(ModelParallelStrategy):
         state = self.checkpoint_io.load_checkpoint(checkpoint_path)
         set_model_state_dict(self.model, state["state_dict"], options=WHOLE)
         for optimizer, kept in zip(self.optimizers, state["optimizer_states"], strict=True):
-            called = {id(parameter): name for name, parameter in self.model.named_parameters()}
-            names = [called[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
+            names_by_id = {id(parameter): name for name, parameter in self.model.named_parameters()}
+            names = [names_by_id[id(parameter)] for group in optimizer.param_groups for parameter in group["params"]]
             groups = [group | {"params": [names[number] for number in group["params"]]} for group in kept["param_groups"]]
             named: Any = {"state": {names[number]: values for number, values in kept["state"].items()}, "param_groups": groups}
             set_optimizer_state_dict(self.model, optimizer, named, options=WHOLE)
@@ -67,11 +69,12 @@ class ShardedStrategy(ModelParallelStrategy):
 
 
 def average_gradient(parameter: Tensor) -> None:
+    """Replace the gradient of a parameter by its mean over all processes."""
     assert parameter.grad is not None
     dist.all_reduce(parameter.grad)
     parameter.grad /= dist.get_world_size()
 
 
 def gather_state(module: nn.Module) -> dict[str, Tensor]:
-    """The state of a sharded module, every tensor whole, on every process."""
+    """Return the state of a sharded module with whole tensors. All processes must call this together."""
     return {name: torch.as_tensor(value) for name, value in get_model_state_dict(module, options=WHOLE).items()}

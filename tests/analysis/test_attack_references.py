@@ -83,5 +83,5 @@ def last_point(ensemble, x, y, spec, low, high):
         x, torch.full_like(x, low), torch.full_like(x, high), torch.ones_like(x), spec.norm, spec.epsilon
     )
     for _ in range(spec.iterations):
-        x = region.step(x, compute_gradient(ensemble, x, y, spec), spec.step)
+        x = region.take_step(x, compute_gradient(ensemble, x, y, spec), spec.step)
     return x

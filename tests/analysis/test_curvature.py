@@ -8,80 +8,13 @@ from torch.func import functional_call, hessian
 
 import pluribus
 from pluribus import DeepEnsemble, Variance, VariationalDropout
-from pluribus.analysis.curvature import Pass, kappa
+from pluribus.analysis.curvature import LayerPass, kappa
 from pluribus.core.modes import evaluation_mode
 from pluribus.core.random_weights import find_random_layers, use_fixed_weights
+from tests.analysis.curvature_networks import CLOSED, NETS, C
 from tests.networks import Transformer, tokens
 
-B, C = 9, 3
-
-
-class Functional(nn.Module):
-    """Its activation is no module, and the classifier is registered first."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.head, self.body = nn.Linear(5, C), nn.Linear(4, 5)
-
-    def forward(self, x):
-        return self.head(F.softplus(self.body(x)))
-
-
-class Skip(Functional):
-    def forward(self, x):
-        r = self.body(x)
-        return self.head(torch.tanh(r) + r.square()) + x[:, :C]
-
-
-class Mixing(Functional):
-    """Rows see one another."""
-
-    def forward(self, x):
-        r = self.body(x)
-        return self.head(F.softplus(r - r.mean(0)))
-
-
-class Twice(Functional):
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Linear(4, 4)
-        self.head = nn.Linear(4, C)
-
-    def forward(self, x):
-        return self.head(F.softplus(self.body(F.softplus(self.body(x)))))
-
-
-class Positions(Functional):
-    def forward(self, x):
-        return self.head(F.softplus(self.body(torch.stack([x, x.sin()], 1))).mean(1))
-
-
-def normalised(*layers) -> nn.Module:
-    """BatchNorm as after training: no number of it is 0 or 1."""
-    net = nn.Sequential(*layers)
-    for norm in (layer for layer in net if isinstance(layer, nn.BatchNorm1d)):
-        nn.init.normal_(norm.weight)
-        nn.init.normal_(norm.bias)
-        nn.init.normal_(norm.running_mean)
-        nn.init.uniform_(norm.running_var, 0.3, 3)
-    return net
-
-
-NETS = {
-    "softplus": ("0", lambda: nn.Sequential(nn.Linear(4, 5), nn.Softplus(), nn.Linear(5, C))),
-    "batchnorm": ("0", lambda: normalised(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Softplus(), nn.Dropout(), nn.Linear(5, C))),
-    "batchnorm-after": ("0", lambda: normalised(nn.Linear(4, 5), nn.Softplus(), nn.BatchNorm1d(5), nn.Linear(5, C))),
-    "functional": ("body", Functional),
-    "skip": ("body", Skip),
-    "deep": ("0", lambda: nn.Sequential(nn.Linear(4, 5), nn.Softplus(), nn.Linear(5, 6), nn.Tanh(), nn.Linear(6, C))),
-    "narrow": ("0", lambda: nn.Sequential(nn.Linear(4, 2), nn.Softplus(), nn.Linear(2, C))),
-    "middle": ("2", lambda: nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 5), nn.Softplus(), nn.Linear(5, C))),
-    "classifier": ("2", lambda: nn.Sequential(nn.Linear(4, 5), nn.Softplus(), nn.Linear(5, C))),
-    "mixing": ("body", Mixing),
-    "twice": ("body", Twice),
-    "positions": ("body", Positions),
-}
-CLOSED = ["softplus", "batchnorm", "batchnorm-after", "functional", "skip", "middle", "classifier"]
+B = 9
 SPECS = {
     "variance": lambda name: Variance(include=name),
     "variance-uniform": lambda name: Variance(include=name, noise="uniform"),
@@ -149,13 +82,13 @@ def test_the_closed_form_and_both_kinds_of_products_agree(kind):
     name, make = NETS[kind]
     _, ensemble = made(make, VariationalDropout(include=name))
     layer = ensemble.net.get_submodule(name)
-    each = Pass(ensemble, layer, *data(), torch.Generator().manual_seed(0))
+    each = LayerPass(ensemble, layer, *data(), torch.Generator().manual_seed(0))
     with evaluation_mode(ensemble), use_fixed_weights({layer: layer.mu.detach()}):
-        (a,), (response,), logits = each.cut()
-        closed = each.by_classes(response, logits)
+        (a,), (response,), logits = each.split_at_layer()
+        closed = each.differentiate_by_class(response, logits)
         assert closed is not None
-        torch.testing.assert_close(closed, each.by_units(response, logits), rtol=1e-10, atol=1e-13)
-        torch.testing.assert_close(closed.mT @ a.square(), each.by_weights(), rtol=1e-10, atol=1e-13)
+        torch.testing.assert_close(closed, each.differentiate_by_unit(response, logits), rtol=1e-10, atol=1e-13)
+        torch.testing.assert_close(closed.mT @ a.square(), each.differentiate_by_weight(), rtol=1e-10, atol=1e-13)
 
 
 def test_the_closed_form_is_that_of_the_notes():
@@ -176,20 +109,19 @@ def test_the_closed_form_is_that_of_the_notes():
 @pytest.mark.parametrize("kind", NETS)
 def test_each_network_takes_the_cheapest_way_that_is_exact(kind, monkeypatch):
     taken = []
-    for way in ("by_classes", "by_units", "by_weights"):
-        original = getattr(Pass, way)
+    for way in ("differentiate_by_class", "differentiate_by_unit", "differentiate_by_weight"):
+        original = getattr(LayerPass, way)
 
         def spy(self, *args, way=way, original=original):
             answer = original(self, *args)
             taken.extend([way] if answer is not None else [])
             return answer
 
-        monkeypatch.setattr(Pass, way, spy)
+        monkeypatch.setattr(LayerPass, way, spy)
     name, make = NETS[kind]
     kappa(made(make, VariationalDropout(include=name))[1], [data()])
-    assert taken == [
-        "by_classes" if kind in CLOSED else "by_weights" if kind in ("mixing", "twice", "positions") else "by_units"
-    ]
+    other = "differentiate_by_weight" if kind in ("mixing", "twice", "positions") else "differentiate_by_unit"
+    assert taken == ["differentiate_by_class" if kind in CLOSED else other]
 
 
 @pytest.mark.parametrize(
@@ -359,5 +291,5 @@ def test_mistakes_are_answered_with_a_sentence():
         with pytest.raises(ValueError, match=said):
             call()
     regression = pluribus.ensemble(nn.Sequential(nn.Linear(4, 2), nn.Linear(2, 1)), Variance(), task="regression")
-    with pytest.raises(ValueError, match="got a regression"):
+    with pytest.raises(ValueError, match="got one for regression"):
         kappa(regression, [(x, y)])

@@ -126,5 +126,5 @@ def test_targets_of_another_size_are_refused(case):
     p, _ = case
     with pytest.raises(ValueError, match="target for each of 100"):
         error_correlation(p, torch.zeros(3))
-    with pytest.raises(ValueError, match="shape of the answers"):
+    with pytest.raises(ValueError, match="shape of the predictions"):
         bias_variance(Predictive(p.outputs, "regression"), torch.zeros(3))

@@ -8,7 +8,7 @@ import pluribus
 from pluribus import BatchEnsemble, Single
 from pluribus.analysis import Attack, attack
 from pluribus.analysis.perturbation_region import PerturbationRegion
-from tests.analysis.victims import NORMS, linear, pixels
+from tests.analysis.attack_examples import NORMS, linear, pixels
 from tests.networks import NestedMLP, ResidualCNN
 
 
@@ -36,21 +36,21 @@ def test_random_starts_and_steps_never_leave_the_region(norm):
     x = pixels(500, 3, 4, 4)
     radius = 0.037
     region = PerturbationRegion(x, torch.zeros_like(x), torch.ones_like(x), torch.ones_like(x), norm, radius)
-    point = region.start()
+    point = region.draw_start()
     for _ in range(5):
         assert ((point >= 0) & (point <= 1)).all()
         change = point.double() - x.double()
         assert (change.abs().max() if norm == "linf" else lengths(change).max()) <= radius
-        point = region.step(point, torch.randn_like(x), 0.02)
+        point = region.take_step(point, torch.randn_like(x), 0.02)
 
 
 def test_random_starts_fill_the_ball_evenly():
     """A share r^n of an n-ball lies within r of its centre: 4,000 points, 1.5 % is two standard deviations."""
     x = torch.zeros(4000, 3)
     wide = torch.full_like(x, 9)
-    inside = lengths(PerturbationRegion(x, -wide, wide, torch.ones_like(x), "l2", 2.0).start()) < 1
+    inside = lengths(PerturbationRegion(x, -wide, wide, torch.ones_like(x), "l2", 2.0).draw_start()) < 1
     assert inside.double().mean().item() == pytest.approx(1 / 8, abs=0.015)
-    cube = PerturbationRegion(x, -wide, wide, torch.ones_like(x), "linf", 2.0).start()
+    cube = PerturbationRegion(x, -wide, wide, torch.ones_like(x), "linf", 2.0).draw_start()
     assert (cube.abs() < 1).all(1).double().mean().item() == pytest.approx(1 / 8, abs=0.015)
 
 

@@ -142,7 +142,7 @@ def test_no_rows_make_no_batches():
         stored(0)
 
 
-def test_parse_seeds_different_places_are_unrelated():
+def test_seeds_of_different_places_are_unrelated():
     """Neighbouring places give 63-bit seeds that differ in about half of their bits."""
     seeds = [derive_seed(0, 3, step) for step in range(2000)]
     assert len(set(seeds)) == 2000

@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from pluribus.papers import SCALES, recipes
-from pluribus.papers.page import page
-from pluribus.papers.results import made, of_paper, path, read
-from pluribus.papers.run import Reproduction, reproduce
+from pluribus.papers import SCALES, load_recipes
+from pluribus.papers.page import format_page
+from pluribus.papers.reproduction import Reproduction, reproduce
+from pluribus.papers.results import build_result, locate_result, read_paper_results, read_result
 from pluribus.papers.variance import ORDER
 from pluribus.papers.variance.trainings import Training
 
 RECORDED = Path(__file__).parents[2] / "papers"
-EVERY = list(recipes().values())
+EVERY = list(load_recipes().values())
 
 
 def test_the_variance_papers_have_their_sixteen_artefacts():
-    assert [recipe.name for recipe in EVERY if recipe.of == "variance"] == list(ORDER)
+    assert [recipe.name for recipe in EVERY if recipe.paper_name == "variance"] == list(ORDER)
     assert len(ORDER) == len(set(ORDER)) == 16
 
 
@@ -48,7 +48,7 @@ def test_smoke_runs_and_leaves_rows_verdicts_and_a_figure(recipe, smoke):
     assert result["verdicts"]
     assert all(verdict["outcome"] == "not run at this scale" for verdict in result["verdicts"])
     assert all(set(row) <= set(result["columns"]) for row in result["rows"])
-    figure = path(out, recipe, "smoke").with_suffix(".svg")
+    figure = locate_result(out, recipe, "smoke").with_suffix(".svg")
     assert figure.exists() == (recipe.draw is not None)
 
 
@@ -94,15 +94,15 @@ def test_the_published_setting_has_the_published_size_and_takes_a_step(training)
 @pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.id)
 def test_what_is_recorded_follows_from_its_cells(recipe):
     """Rows and verdicts were not typed in: they come of the cells by the recipe's rules."""
-    recorded = read(path(RECORDED, recipe, "cpu"))
+    recorded = read_result(locate_result(RECORDED, recipe, "cpu"))
     if not recorded:
         pytest.skip("nothing is recorded")
-    again = json.loads(json.dumps(made(recipe, "cpu", recorded["cells"])))
+    again = json.loads(json.dumps(build_result(recipe, "cpu", recorded["cells"])))
     assert again == recorded
 
 
 def test_the_recorded_page_follows_from_the_recorded_results():
-    found = of_paper(RECORDED, "variance")
+    found = read_paper_results(RECORDED, "variance")
     if not found:
         pytest.skip("nothing is recorded")
-    assert (RECORDED / "variance" / "README.md").read_text(encoding="utf-8") == page("variance", found)
+    assert (RECORDED / "variance" / "README.md").read_text(encoding="utf-8") == format_page("variance", found)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pluribus.papers.verdicts import margin, not_run, ordered, verdict
+from pluribus.papers.verdicts import is_decreasing, judge_claim, skip_claim, wilson_margin
 
 
 @pytest.mark.parametrize(
@@ -17,11 +17,11 @@ from pluribus.papers.verdicts import margin, not_run, ordered, verdict
     ],
 )
 def test_a_rule_that_is_met_counts_more_than_a_direction(met, direction, outcome):
-    assert verdict("a", "b", "c", met, direction).outcome == outcome
+    assert judge_claim("a", "b", "c", met, direction).outcome == outcome
 
 
 def test_what_was_not_run_says_so():
-    assert not_run("a", "no data").outcome == "not run at this scale"
+    assert skip_claim("a", "no data").outcome == "not run at this scale"
 
 
 def test_the_margin_is_half_of_wilsons_interval():
@@ -29,9 +29,9 @@ def test_the_margin_is_half_of_wilsons_interval():
     # Its ends solve (p − share)² = z² p (1 − p) / n.
     a, b, c = 1 + z * z / n, -(2 * share + z * z / n), share**2
     ends = [(-b + sign * math.sqrt(b * b - 4 * a * c)) / (2 * a) for sign in (-1, 1)]
-    assert margin(share, n) == pytest.approx((ends[1] - ends[0]) / 2, rel=1e-12)
+    assert wilson_margin(share, n) == pytest.approx((ends[1] - ends[0]) / 2, rel=1e-12)
 
 
 def test_ordered_means_falling():
-    assert ordered([3, 2, 2])
-    assert not ordered([1, 2])
+    assert is_decreasing([3, 2, 2])
+    assert not is_decreasing([1, 2])

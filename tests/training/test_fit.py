@@ -83,8 +83,8 @@ def test_the_penalty_is_warmed_up():
     seen = []
 
     class Ear(L.Callback):
-        def on_train_batch_end(self, trainer, lesson, *_):
-            seen.append(lesson.last_loss)
+        def on_train_batch_end(self, trainer, module, *_):
+            seen.append(module.last_loss)
 
     def first_loss(**options):
         seen.clear()
@@ -162,10 +162,10 @@ def test_a_loss_that_is_no_number_stops_the_run_and_names_the_step_and_the_check
     x, y = blobs(64)
 
     class Poison(L.Callback):
-        def on_train_batch_start(self, trainer, lesson, *_):
+        def on_train_batch_start(self, trainer, module, *_):
             if trainer.global_step == 5:
                 with torch.no_grad():
-                    next(lesson.parameters()).fill_(float("nan"))
+                    next(module.parameters()).fill_(float("nan"))
 
     ensemble = pluribus.ensemble(net(), pluribus.Single())
     with pytest.raises(Diverged, match=r"became nan at step 5 .*last good checkpoint is .*step-00000004"):
@@ -176,10 +176,10 @@ def test_a_checkpoint_with_weights_that_are_no_numbers_is_not_called_good(tmp_pa
     """The loss of a step was a number, but not the gradient: the checkpoint after it is worthless."""
 
     class Poison(L.Callback):
-        def on_train_batch_end(self, trainer, lesson, *_):
+        def on_train_batch_end(self, trainer, module, *_):
             if trainer.global_step == 4:
                 with torch.no_grad():
-                    next(lesson.parameters()).fill_(float("nan"))
+                    next(module.parameters()).fill_(float("nan"))
 
     ensemble = pluribus.ensemble(net(), pluribus.Single())
     with pytest.raises(Diverged, match=r"became nan at step 4 .*last good checkpoint is .*step-00000002"):
@@ -188,7 +188,7 @@ def test_a_checkpoint_with_weights_that_are_no_numbers_is_not_called_good(tmp_pa
 
 def test_another_runs_checkpoints_are_neither_mixed_with_nor_gone_on_from(tmp_path):
     fit(pluribus.ensemble(net(), pluribus.Single()), blobs(64), epochs=2, folder=tmp_path, **QUIET)
-    with pytest.raises(FileError, match="holds the checkpoints of a run: go on with it by resume=True"):
+    with pytest.raises(FileError, match="holds the checkpoints of a run: resume it with resume=True"):
         fit(pluribus.ensemble(net(), pluribus.Single()), blobs(64), epochs=2, folder=tmp_path, lr=0.1, **QUIET)
 
 

@@ -1,6 +1,8 @@
 """Variance Networks, in two versions: the published one (ICLR 2019), which is followed where they differ, and an earlier one.
 
-networks.py and trainings.py are what the recipes share; reinforce.py is figure 6's. Every other file is one table or figure.
+A file with a `RECIPE` is one table or figure. The recipes share networks.py, trainings.py and configurations.py (what is
+trained at which scale), phase_transition.py and phase_figures.py (figures 3 and 8), response_densities.py (figures 1 and 9),
+discrepancy.py (theorem 1), reinforce.py and environments.py (figure 6). findings.py writes the conclusions on the page.
 """
 
 from ..recipe import Json
@@ -15,15 +17,15 @@ ORDER = (
 )
 
 
-def departures(found: dict[str, Json]) -> list[str]:
-    """What our departures do, as measured."""
-    from .findings import departures
+def list_departures(found: dict[str, Json]) -> list[str]:
+    """Return sentences about the measured effect of our departures from the paper."""
+    from .findings import list_departures
 
-    return departures(found)
+    return list_departures(found)
 
 
-def learnt(found: dict[str, Json]) -> list[str]:
-    """What the results say beyond the papers."""
-    from .findings import learnt
+def list_findings(found: dict[str, Json]) -> list[str]:
+    """Return sentences about what the results say beyond the papers."""
+    from .findings import list_findings
 
-    return learnt(found)
+    return list_findings(found)

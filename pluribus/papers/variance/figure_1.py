@@ -7,35 +7,35 @@ import torch
 
 import pluribus
 
-from ...analysis.densities import response
 from ...data import load as load_data
 from ...methods.variance import Variance
 from ...reports.svg import marker_style, style_axes
 from ...training.fit import fit
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, percent, verdict
-from .networks import toy
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, format_percent, judge_claim
+from .networks import build_bottleneck_network
+from .response_densities import measure_response
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SAME, DIFFERENT = 0.9, 0.5
-"""Of the correlation of the two neurons' log σ over classes: from SAME on they say the same, below DIFFERENT not."""
+"""Bounds on the correlation of the two neurons' log σ over classes: from SAME on they encode the same, below DIFFERENT not."""
 OFF = 0.05
 LEARNT = 0.7
-"""Averaged accuracy from which on a seed counts: three of the four classes, or nearly."""
+"""The averaged accuracy from which a seed counts: nearly three of the four classes."""
 SHOWN = 400
 
 
-def cells(seeds: int, epochs: int, rows: int) -> dict[str, Json]:
+def list_cells(seeds: int, epochs: int, rows: int) -> dict[str, Json]:
     return {f"seed {seed}": {"seed": seed, "epochs": epochs, "rows": rows} for seed in range(seeds)}
 
 
-def measure(options: Json, place: Place) -> Json:
+def measure(options: Json, workspace: Workspace) -> Json:
     seed = options["seed"]
     data = load_data("four-gaussians", rows=options["rows"], test=1000, seed=0)
     torch.manual_seed(seed)
-    ensemble = pluribus.ensemble(toy(), Variance(include="bottleneck", samples=20))
+    ensemble = pluribus.ensemble(build_bottleneck_network(), Variance(include="bottleneck", samples=20))
     fit(
         ensemble,
         data.train,
@@ -54,7 +54,7 @@ def measure(options: Json, place: Place) -> Json:
     many = (ensemble.predict(x).labels == y).double().mean().item()
     ensemble.samples = 1
     one = (ensemble.predict(x).labels == y).double().mean().item()
-    std = response(ensemble, x, "bottleneck").std.double()
+    std = measure_response(ensemble, x, "bottleneck").std.double()
     logs = torch.stack([std[y == label].log().mean(0) for label in range(4)])  # [class, neuron]
     points = torch.randn_like(std) * std
     return {
@@ -67,26 +67,26 @@ def measure(options: Json, place: Place) -> Json:
     }
 
 
-def correlation(cell: Json) -> float:
-    """Of the two neurons' log σ over the four classes; a σ below OFF is as good as none."""
+def correlate_neurons(cell: Json) -> float:
+    """Return the correlation of the two neurons' log σ over the four classes; a σ below OFF counts as OFF."""
     first, second = np.maximum(np.array(cell["log_std"]), np.log(OFF)).T
     return float(np.corrcoef(first, second)[0, 1]) if first.std() and second.std() else 0.0
 
 
-def kind(cell: Json) -> str:
-    """Which solution a seed found, by the rule."""
+def classify_seed(cell: Json) -> str:
+    """Return which solution a seed found: "same", "different", "mixed", or "failed"."""
     if cell["many"] < LEARNT:
         return "failed"
-    alike = correlation(cell)
+    alike = correlate_neurons(cell)
     return "same" if alike >= SAME else "different" if alike < DIFFERENT else "mixed"
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     return [
         {
             "seed": name,
-            "kind": kind(cell),
-            "correlation": correlation(cell),
+            "kind": classify_seed(cell),
+            "correlation": correlate_neurons(cell),
             "one": 100 * cell["one"],
             "many": 100 * cell["many"],
         }
@@ -95,22 +95,22 @@ def rows(found: Found) -> list[Json]:
 
 
 def judge(found: Found) -> list[Verdict]:
-    kinds = {name: kind(cell) for name, cell in found.items()}
+    kinds = {name: classify_seed(cell) for name, cell in found.items()}
     named = {each: [name for name, own in kinds.items() if own == each] for each in ("same", "different", "mixed", "failed")}
     best = {each: max((found[name]["many"] for name in named[each]), default=0.0) for each in ("same", "different")}
     return [
-        verdict(
+        judge_claim(
             "Two variance neurons can repeat each other, or encode different information, depending on the seed.",
             f"at least one seed with a correlation of log σ over classes of {SAME} or more, and one below {DIFFERENT}, among "
-            f"those with {percent(LEARNT, 0)} accuracy",
+            f"those with {format_percent(LEARNT, 0)} accuracy",
             "; ".join(f"{each}: {', '.join(names)}" for each, names in named.items() if names),
             bool(named["same"] and named["different"]),
             bool(named["same"] or named["different"]),
         ),
-        verdict(
+        judge_claim(
             "Both reach near-perfect accuracy.",
             "the best seed of either kind at least 99 % averaged; direction: of one kind",
-            f"same {percent(best['same'])}, different {percent(best['different'])}",
+            f"same {format_percent(best['same'])}, different {format_percent(best['different'])}",
             min(best.values()) >= 0.99,
             max(best.values()) >= 0.99,
         ),
@@ -120,7 +120,7 @@ def judge(found: Found) -> list[Verdict]:
 def draw(figure: "Figure", result: Json) -> None:
     cells = {name: cell["found"] for name, cell in result["cells"].items()}
     best = {
-        each: max((n for n in cells if kind(cells[n]) == each), key=lambda n: cells[n]["many"], default=None)
+        each: max((n for n in cells if classify_seed(cells[n]) == each), key=lambda n: cells[n]["many"], default=None)
         for each in ("same", "different")
     }
     figure.set_size_inches(9, 4.6)
@@ -148,12 +148,12 @@ RECIPE = Recipe(
     question="How can zero-mean neurons tell four classes apart?",
     source="figure 1, section 3.2",
     scales={
-        "smoke": Scale("2 seeds, 3 epochs.", cells(2, 3, 200)),
-        "cpu": Scale(f"{ABOUT} 200 epochs, 12 seeds. The paper says neither widths nor training.", cells(12, 200, 1000)),
-        "paper": Scale(f"{ABOUT} 200 epochs, 50 seeds.", cells(50, 200, 1000)),
+        "smoke": Scale("2 seeds, 3 epochs.", list_cells(2, 3, 200)),
+        "cpu": Scale(f"{ABOUT} 200 epochs, 12 seeds. The paper says neither widths nor training.", list_cells(12, 200, 1000)),
+        "paper": Scale(f"{ABOUT} 200 epochs, 50 seeds.", list_cells(50, 200, 1000)),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns={
         "seed": "seed",

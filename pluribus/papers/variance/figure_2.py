@@ -8,8 +8,8 @@ import torch
 
 from ...core.kl_divergence import EULER, K1, kl_ard, kl_log_uniform
 from ...reports.svg import line_style, style_axes
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, verdict
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, judge_claim
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,22 +18,22 @@ NUS = (1e-16, 0.1, 1.0)
 
 
 @cache
-def nodes() -> tuple[np.ndarray, np.ndarray]:
-    """Gauss and Legendre's, on [−1, 1]."""
+def quadrature_nodes() -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and weights of Gauss-Legendre quadrature on [−1, 1]."""
     return np.polynomial.legendre.leggauss(1001)
 
 
-def expected(log_alpha: np.ndarray, value: str, nu: float = 0.0) -> np.ndarray:
+def integrate_log(log_alpha: np.ndarray, value: str, nu: float = 0.0) -> np.ndarray:
     """E log|1 + √α ε|, or ½ (ν + 1) E log(ν + (1 + √α ε)²), ε ~ N(0, 1), by quadrature.
 
-    The logarithm has a singular point at ε = −1/√α: a substitution ε = −1/√α ± t² on each side of it removes it.
+    The logarithm is singular at ε = −1/√α; the substitution ε = −1/√α ± t² on each side removes the singularity.
     """
-    (at, weights), results = nodes(), []
+    (at, weights), results = quadrature_nodes(), []
     for root in np.exp(0.5 * log_alpha):
         zero, total = -1 / root, 0.0
         for side in (-1.0, 1.0):
             end = 40.0 - side * zero if side > 0 else 40.0 + zero
-            if end <= 0:  # nothing but tails beyond 40 standard deviations
+            if end <= 0:  # only the tail beyond 40 standard deviations is left
                 continue
             t = np.sqrt(end) * (at + 1) / 2
             epsilon = zero + side * t**2
@@ -45,22 +45,22 @@ def expected(log_alpha: np.ndarray, value: str, nu: float = 0.0) -> np.ndarray:
     return np.array(results)
 
 
-def measure(options: Json, place: Place) -> Json:
+def measure(options: Json, workspace: Workspace) -> Json:
     log_alpha = np.linspace(-10, 10, options["points"])
     grid = torch.from_numpy(log_alpha)
-    exact = 0.5 * (EULER + np.log(2)) - 0.5 * log_alpha + expected(log_alpha, "log-uniform")
+    exact = 0.5 * (EULER + np.log(2)) - 0.5 * log_alpha + integrate_log(log_alpha, "log-uniform")
     curves = {
         "log-uniform, exact": exact.tolist(),
         "log-uniform, approximation": kl_log_uniform(grid).tolist(),
         "ARD": kl_ard(grid).tolist(),
     }
-    for nu in NUS:  # of a weight with mean 1, up to a constant: shifted so that it ends at zero
-        values = -0.5 * log_alpha + expected(log_alpha, "student", nu)
+    for nu in NUS:  # for a weight with mean 1, up to a constant: shifted to end at zero
+        values = -0.5 * log_alpha + integrate_log(log_alpha, "student", nu)
         curves[f"Student's t, ν = {nu:g}"] = (values - values[-1]).tolist()
     return {"log_alpha": log_alpha.tolist(), "curves": curves}
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     if not found:
         return []
     cell = found["curves"]
@@ -82,19 +82,19 @@ def judge(found: Found) -> list[Verdict]:
     falling = [name for name, curve in curves.items() if (np.diff(curve) < 0).all()]
     three = ("log-uniform, exact", "log-uniform, approximation", "ARD", "Student's t, ν = 1e-16")
     return [
-        verdict(
+        judge_claim(
             "The divergence falls with α for all three priors.",
             "at every step from log α = −10 to 10, for log-uniform, ARD and Student's t with the paper's ν",
             f"falling everywhere: {', '.join(falling)}",
             all(name in falling for name in three),
         ),
-        verdict(
+        judge_claim(
             "For small ν Student's prior cannot be told from the log-uniform one.",
             "ν = 1e-16: the curves differ by less than 1e-6 nats",
             f"by at most {small:.1g} nats",
             bool(small < 1e-6),
         ),
-        verdict(
+        judge_claim(
             "The approximation of the log-uniform divergence is accurate.",
             f"within 0.01 nats of quadrature everywhere (k₁ = {K1})",
             f"within {error:.4f} nats",
@@ -127,7 +127,7 @@ RECIPE = Recipe(
         "paper": Scale("Theory: 201 points.", {"curves": {"points": 201}}),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns={"prior": "prior", "low": "log α = −10", "middle": "log α = 0", "high": "log α = 10", "falls": "falls everywhere"},
     draw=draw,

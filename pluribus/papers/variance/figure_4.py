@@ -7,33 +7,36 @@ import torch
 
 from ...core.seeds import derive_seed, set_seed
 from ...reports.svg import marker_style, style_axes
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, percent, verdict
-from .trainings import Trained, Training, trained, zero_mean_lenet
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, format_percent, judge_claim
+from .configurations import configure_zero_mean_lenet
+from .trainings import Trained, Training, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 AT_ONCE = 25
-"""Weight samples that are held at the same time."""
+"""Weight samples that are in memory at the same time."""
 
 
-def cells(scale: str, draws: int, averages: int) -> dict[str, Json]:
-    training = zero_mean_lenet(scale).to_json()
+def list_cells(scale: str, draws: int, averages: int) -> dict[str, Json]:
+    training = configure_zero_mean_lenet(scale).to_json()
     return {f"average {i}": {"seed": i, "draws": draws, "training": training} for i in range(averages)}
 
 
-def measure(options: Json, place: Place) -> Json:
-    done = trained(Training.from_json(options["training"]), place)
+def measure(options: Json, workspace: Workspace) -> Json:
+    done = train_once(Training.from_json(options["training"]), workspace)
     singles, probs = list[float](), torch.zeros(1)
     for start in range(0, options["draws"], AT_ONCE):
-        place.tell(f"draw {start} of {options['draws']}")
-        probs = probs + drawn(done, min(AT_ONCE, options["draws"] - start), derive_seed(options["seed"], start), singles)
+        workspace.report(f"draw {start} of {options['draws']}")
+        probs = probs + sum_probabilities(
+            done, min(AT_ONCE, options["draws"] - start), derive_seed(options["seed"], start), singles
+        )
     return {"singles": singles, "average": (probs.argmax(1) == done.y).double().mean().item()}
 
 
-def drawn(done: Trained, count: int, seed: int, singles: list[float]) -> torch.Tensor:
-    """The summed probabilities of so many fixed weight samples; the accuracy of each is added to `singles`."""
+def sum_probabilities(done: Trained, count: int, seed: int, singles: list[float]) -> torch.Tensor:
+    """Return the summed probabilities `[B, C]` of `count` weight samples, and append the accuracy of each to `singles`."""
     done.ensemble.ready(done.x[:2])
     set_seed(seed)
     members = done.ensemble.freeze(count).predict(done.x).members  # [M, B, C]
@@ -41,7 +44,7 @@ def drawn(done: Trained, count: int, seed: int, singles: list[float]) -> torch.T
     return members.double().sum(0)
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     singles = [100 * value for cell in found.values() for value in cell["singles"]]
     averages = [100 * cell["average"] for cell in found.values()]
     return [
@@ -55,17 +58,17 @@ def judge(found: Found) -> list[Verdict]:
     singles = [value for cell in found.values() for value in cell["singles"]]
     averages = [cell["average"] for cell in found.values()]
     return [
-        verdict(
+        judge_claim(
             "Every weight sample is relatively accurate (98 to 99 % in the figure).",
             "the worst at least 97 %; direction: at least 90 %",
-            f"{percent(min(singles))} to {percent(max(singles))} of {len(singles)} samples",
+            f"{format_percent(min(singles))} to {format_percent(max(singles))} of {len(singles)} samples",
             min(singles) >= 0.97,
             min(singles) >= 0.90,
         ),
-        verdict(
+        judge_claim(
             "Averaging 200 of them is significantly better.",
             "the worst average is better than the best sample; direction: better than the mean sample",
-            f"{percent(min(averages))} to {percent(max(averages))} of {len(averages)} averages",
+            f"{format_percent(min(averages))} to {format_percent(max(averages))} of {len(averages)} averages",
             min(averages) > max(singles),
             min(averages) > float(np.mean(singles)),
         ),
@@ -99,19 +102,19 @@ RECIPE = Recipe(
     question="Is every sample of the weights a good network, and is their average better?",
     source="figure 4, section 6.1",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs, 2 averages of 10 samples.", cells("smoke", 10, 2)),
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs, 2 averages of 10 samples.", list_cells("smoke", 10, 2)),
         "cpu": Scale(
             "The zero-mean LeNet-5 of table-1's setting, 8 epochs instead of 200; 5 averages of 200 weight samples, each "
             "sample shared by all 10,000 test rows.",
-            cells("cpu", 200, 5),
+            list_cells("cpu", 200, 5),
             ("mnist",),
         ),
         "paper": Scale(
-            "The zero-mean LeNet-5, 200 epochs; 50 averages of 200 weight samples.", cells("paper", 200, 50), ("mnist",)
+            "The zero-mean LeNet-5, 200 epochs; 50 averages of 200 weight samples.", list_cells("paper", 200, 50), ("mnist",)
         ),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns={"what": "", "count": "how many", "mean": "mean, %", "low": "worst, %", "high": "best, %"},
     draw=draw,

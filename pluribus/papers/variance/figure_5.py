@@ -4,9 +4,10 @@ from typing import TYPE_CHECKING
 
 from ...analysis.pruning import prune, sparsity, standard_deviations
 from ...reports.svg import MUTED, marker_style, style_axes
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, at_no_loss, percent, verdict
-from .trainings import Training, accuracy, trained, zero_mean_lenet
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, find_lossless_share, format_percent, judge_claim
+from .configurations import configure_zero_mean_lenet
+from .trainings import Training, measure_accuracy, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,44 +15,46 @@ if TYPE_CHECKING:
 SHARES = (0.0, 0.5, 0.7, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998)
 
 
-def cells(scale: str) -> dict[str, Json]:
-    return {"pruning": {"seed": 0, "shares": list(SHARES), "training": zero_mean_lenet(scale).to_json()}}
+def list_cells(scale: str) -> dict[str, Json]:
+    return {"pruning": {"seed": 0, "shares": list(SHARES), "training": configure_zero_mean_lenet(scale).to_json()}}
 
 
-def measure(options: Json, place: Place) -> Json:
-    done = trained(Training.from_json(options["training"]), place)
+def measure(options: Json, workspace: Workspace) -> Json:
+    done = train_once(Training.from_json(options["training"]), workspace)
     sigmas = standard_deviations(done.ensemble)
     ordered = sigmas["dense1"].flatten().sort().values
     table = []
     for share in options["shares"]:
-        place.tell(f"{share:.1%} pruned")
+        workspace.report(f"{share:.1%} pruned")
         pruned = prune(done.ensemble, sigmas, share=share)
         threshold = ordered[min(int(share * len(ordered)), len(ordered) - 1)].item() if share else 0.0
         row = {"threshold": threshold, "sparsity": sparsity(pruned).get("dense1", 0.0)}
-        table.append(row | {"many": accuracy(pruned, done.x, done.y, 20), "one": accuracy(pruned, done.x, done.y, 1)})
+        table.append(
+            row | {"many": measure_accuracy(pruned, done.x, done.y, 20), "one": measure_accuracy(pruned, done.x, done.y, 1)}
+        )
     return {"table": table, "weights": len(ordered), "rows": len(done.y)}
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     return [
         {"sparsity": 100 * row["sparsity"], "threshold": row["threshold"], "many": 100 * row["many"], "one": 100 * row["one"]}
         for row in (found["pruning"]["table"] if found else [])
     ]
 
 
-def free(cell: Json) -> float:
-    """The largest share that can be zero."""
-    return at_no_loss([(row["sparsity"], row["many"]) for row in cell["table"]], cell["rows"])
+def find_prunable_share(cell: Json) -> float:
+    """Return the largest share of weights that can be zero at no loss."""
+    return find_lossless_share([(row["sparsity"], row["many"]) for row in cell["table"]], cell["rows"])
 
 
 def judge(found: Found) -> list[Verdict]:
-    share = free(found["pruning"])
+    share = find_prunable_share(found["pruning"])
     return [
-        verdict(
+        judge_claim(
             "Up to 98 % of the layer's weights can be zero with no accuracy lost.",
             "97 % or more, at every smaller share too, within the interval of the full network's accuracy; direction: 50 % "
             "or more",
-            f"{percent(share, 1)} of {found['pruning']['weights']:,} weights",
+            f"{format_percent(share, 1)} of {found['pruning']['weights']:,} weights",
             share >= 0.97,
             share >= 0.5,
         )
@@ -83,12 +86,12 @@ RECIPE = Recipe(
     question="How many weights of a variance layer matter?",
     source="figure 5, section 6.1",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
-        "cpu": Scale("The zero-mean LeNet-5 on MNIST, 8 epochs instead of 200.", cells("cpu"), ("mnist",)),
-        "paper": Scale("The zero-mean LeNet-5 on MNIST, 200 epochs.", cells("paper"), ("mnist",)),
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
+        "cpu": Scale("The zero-mean LeNet-5 on MNIST, 8 epochs instead of 200.", list_cells("cpu"), ("mnist",)),
+        "paper": Scale("The zero-mean LeNet-5 on MNIST, 200 epochs.", list_cells("paper"), ("mnist",)),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns={"sparsity": "zero, %", "threshold": "σ below", "many": "20 draws, %", "one": "one draw, %"},
     draw=draw,

@@ -9,84 +9,87 @@ import numpy as np
 from ...core.files import write_file
 from ...reports.svg import line_style, style_axes
 from ...training.checkpoint_files import read_checkpoint, serialize_checkpoint
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, verdict
-from .reinforce import POLICIES, Acrobot, CartPole, Learner, Settings, learn
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, judge_claim
+from .environments import Acrobot, CartPole
+from .reinforce import POLICIES, Learner, Settings, learn
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WORLDS: dict[str, type[CartPole] | type[Acrobot]] = {"CartPole": CartPole, "Acrobot": Acrobot}
+ENVIRONMENTS: dict[str, type[CartPole] | type[Acrobot]] = {"CartPole": CartPole, "Acrobot": Acrobot}
 SAVED = 50
-"""Episodes between two savings."""
+"""Episodes between two saved states."""
 SMOOTH = 20
 STUDENT = {2: 12.706, 3: 4.303, 5: 2.776, 9: 2.306}
 """97.5 % quantiles of Student's t for a mean of so many seeds."""
 
 
 RATES = (3e-3, 1e-3, 3e-4)
-"""Learning rates to choose from, for each policy and world on seeds of their own."""
+"""Learning rates to choose from, for each policy and environment on the seeds PILOTS."""
 PILOTS = (100, 101)
 
 
-def cells(seeds: int, episodes: int, pilot: int, hidden: int = 256) -> dict[str, Json]:
+def list_cells(seeds: int, episodes: int, pilot: int, hidden: int = 256) -> dict[str, Json]:
     shared = {"seeds": list(range(seeds)), "episodes": episodes, "pilot": pilot, "hidden": hidden}
-    return {f"{world}, {policy}": {"world": world, "policy": policy} | shared for world, policy in product(WORLDS, POLICIES)}
+    pairs = product(ENVIRONMENTS, POLICIES)
+    return {f"{world}, {policy}": {"world": world, "policy": policy} | shared for world, policy in pairs}
 
 
-def measure(options: Json, place: Place) -> Json:
-    def played(rate: float, seeds: Sequence[int], episodes: int) -> np.ndarray:
-        settings = Settings(options["policy"], WORLDS[options["world"]](), options["hidden"], learning_rate=rate)
-        file = place.folder / f"{rate:g}-{len(seeds)}-{episodes}.safetensors"
+def measure(options: Json, workspace: Workspace) -> Json:
+    def play(rate: float, seeds: Sequence[int], episodes: int) -> np.ndarray:
+        settings = Settings(options["policy"], ENVIRONMENTS[options["world"]](), options["hidden"], learning_rate=rate)
+        file = workspace.folder / f"{rate:g}-{len(seeds)}-{episodes}.safetensors"
         state: Any = read_checkpoint(file) if file.is_file() else None
 
         def after(learner: Learner) -> None:
             if learner.episodes % SAVED == 0:
-                place.tell(f"rate {rate:g}, {len(seeds)} seeds, episode {learner.episodes}/{episodes}")
+                workspace.report(f"rate {rate:g}, {len(seeds)} seeds, episode {learner.episodes}/{episodes}")
                 write_file(file, serialize_checkpoint(learner.state_dict()))
 
         return learn(settings, seeds, episodes, state, after)
 
-    pilots = {rate: float(last(played(rate, PILOTS, options["pilot"])).mean()) for rate in RATES}
+    pilots = {rate: float(average_last_tenth(play(rate, PILOTS, options["pilot"])).mean()) for rate in RATES}
     best = max(pilots, key=pilots.__getitem__)
-    scores = played(best, options["seeds"], options["episodes"])
+    scores = play(best, options["seeds"], options["episodes"])
     return {"rate": best, "pilots": {f"{rate:g}": score for rate, score in pilots.items()}, "scores": scores.tolist()}
 
 
-def last(scores: np.ndarray) -> np.ndarray:
-    """The mean score of the last tenth of the episodes, by seed."""
+def average_last_tenth(scores: np.ndarray) -> np.ndarray:
+    """Return the mean score of the last tenth of the episodes, by seed: `[S, episodes]` → `[S]`."""
     return scores[:, -max(scores.shape[1] // 10, 1) :].mean(1)
 
 
-def ends(found: Found, name: str) -> np.ndarray:
-    return last(np.array(found[name]["scores"]))
+def final_scores(found: Found, name: str) -> np.ndarray:
+    """The mean score of the last tenth of the episodes of a cell, by seed."""
+    return average_last_tenth(np.array(found[name]["scores"]))
 
 
-def begins(found: Found, name: str) -> np.ndarray:
-    """The mean score of the first three tenths, by seed."""
+def early_scores(found: Found, name: str) -> np.ndarray:
+    """The mean score of the first three tenths of the episodes of a cell, by seed."""
     scores = np.array(found[name]["scores"])
     return scores[:, : max(3 * scores.shape[1] // 10, 1)].mean(1)
 
 
-def interval(differences: np.ndarray) -> tuple[float, float, float]:
+def student_interval(differences: np.ndarray) -> tuple[float, float, float]:
     """The mean over seeds, and its 95 % interval by Student's t."""
     mean, count = float(differences.mean()), len(differences)
     half = STUDENT[count] * float(differences.std(ddof=1)) / count**0.5
     return mean, mean - half, mean + half
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     table = []
     for name in found:
         world, policy = name.split(", ")
-        own = ends(found, name)
-        mean, low, high = interval(own)
+        own = final_scores(found, name)
+        mean, low, high = student_interval(own)
         table.append(
             {
                 "world": world,
                 "policy": policy,
                 "rate": found[name]["rate"],
-                "begin": float(begins(found, name).mean()),
+                "begin": float(early_scores(found, name).mean()),
                 "end": mean,
                 "low": low,
                 "high": high,
@@ -97,25 +100,29 @@ def rows(found: Found) -> list[Json]:
 
 def judge(found: Found) -> list[Verdict]:
     verdicts = []
-    for world in WORLDS:
+    for world in ENVIRONMENTS:
         others = [policy for policy in POLICIES if policy != "variance"]
-        gains = {policy: interval(ends(found, f"{world}, variance") - ends(found, f"{world}, {policy}")) for policy in others}
+        gains = {
+            policy: student_interval(final_scores(found, f"{world}, variance") - final_scores(found, f"{world}, {policy}"))
+            for policy in others
+        }
         slower = {
-            policy: interval(begins(found, f"{world}, variance") - begins(found, f"{world}, {policy}")) for policy in others
+            policy: student_interval(early_scores(found, f"{world}, variance") - early_scores(found, f"{world}, {policy}"))
+            for policy in others
         }
         verdicts += [
-            verdict(
+            judge_claim(
                 f"{world}: the variance policy ends higher.",
                 "the mean score of the last tenth of episodes is above both others', with a 95 % interval of the difference "
                 "(paired by seed) above zero; direction: above both",
-                told(gains),
+                format_differences(gains),
                 all(low > 0 for _, low, _ in gains.values()),
                 all(mean > 0 for mean, _, _ in gains.values()),
             ),
-            verdict(
+            judge_claim(
                 f"{world}: the variance policy is slower.",
                 "the same, below both others', over the first three tenths; direction: below both",
-                told(slower),
+                format_differences(slower),
                 all(high < 0 for _, _, high in slower.values()),
                 all(mean < 0 for mean, _, _ in slower.values()),
             ),
@@ -123,14 +130,14 @@ def judge(found: Found) -> list[Verdict]:
     return verdicts
 
 
-def told(differences: dict[str, tuple[float, float, float]]) -> str:
+def format_differences(differences: dict[str, tuple[float, float, float]]) -> str:
     each = [f"{mean:+.1f} ({low:+.1f} to {high:+.1f}) against {policy}" for policy, (mean, low, high) in differences.items()]
     return ", ".join(each)
 
 
 def draw(figure: "Figure", result: Json) -> None:
     figure.set_size_inches(10, 4.2)
-    for index, (axes, world) in enumerate(zip(figure.subplots(1, 2), WORLDS, strict=True)):
+    for index, (axes, world) in enumerate(zip(figure.subplots(1, 2), ENVIRONMENTS, strict=True)):
         for place, policy in enumerate(POLICIES):
             scores = np.array(result["cells"][f"{world}, {policy}"]["found"]["scores"])
             width = min(SMOOTH, scores.shape[1])
@@ -158,12 +165,12 @@ RECIPE = Recipe(
     question="Does a variance layer explore better than a mean with noise?",
     source="figure 6, section 6.2",
     scales={
-        "smoke": Scale("2 seeds, 8 episodes, 16 neurons a layer.", cells(2, 8, 2, 16)),
-        "cpu": Scale(f"9 seeds, 1000 episodes, as published. {CHOICE}", cells(9, 1000, 200)),
-        "paper": Scale(f"9 seeds, 1000 episodes. {CHOICE}", cells(9, 1000, 200)),
+        "smoke": Scale("2 seeds, 8 episodes, 16 neurons a layer.", list_cells(2, 8, 2, 16)),
+        "cpu": Scale(f"9 seeds, 1000 episodes, as published. {CHOICE}", list_cells(9, 1000, 200)),
+        "paper": Scale(f"9 seeds, 1000 episodes. {CHOICE}", list_cells(9, 1000, 200)),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns={
         "world": "world",

@@ -1,5 +1,4 @@
-"""variance/figure-7: targeted iterated fast sign attacks, through one draw as in the paper, and through the average "
-"over draws."""
+"""variance/figure-7: targeted iterated fast sign attacks through one draw, as in the paper, and through an average."""
 
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,10 @@ from ...methods.single import Single
 from ...methods.variance import Variance
 from ...methods.variational import VariationalDropout
 from ...reports.svg import line_style, style_axes
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, percent, verdict
-from .trainings import Training, dropout_vgg, trained, variance_vgg, zero_mean_vgg
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, format_percent, judge_claim
+from .configurations import configure_dropout_vgg, configure_variational_vgg, configure_zero_mean_vgg
+from .trainings import Training, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,11 +28,11 @@ PARTS, DRAWS = 5, 10
 STEP = 0.5 / 255
 
 
-def cells(scale: str, images: int, iterations: int, parts: int = PARTS) -> dict[str, Json]:
+def list_cells(scale: str, images: int, iterations: int, parts: int = PARTS) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for method in METHODS:
-        noisy = variance_vgg if scale == "paper" else zero_mean_vgg
-        make = noisy if "variance" in method else dropout_vgg
+        noisy = configure_variational_vgg if scale == "paper" else configure_zero_mean_vgg
+        make = noisy if "variance" in method else configure_dropout_vgg
         seeds = range(parts) if "ensemble" in method else range(1)
         trainings = [make(scale, seed).to_json() for seed in seeds]
         for through in ("one draw", "average") if method in NOISY else ("average",):
@@ -41,9 +41,9 @@ def cells(scale: str, images: int, iterations: int, parts: int = PARTS) -> dict[
     return found
 
 
-def measure(options: Json, place: Place) -> Json:
-    done = [trained(Training.from_json(training), place) for training in options["trainings"]]
-    ensemble = joined([each.ensemble for each in done], options["method"])
+def measure(options: Json, workspace: Workspace) -> Json:
+    done = [train_once(Training.from_json(training), workspace) for training in options["trainings"]]
+    ensemble = join_networks([each.ensemble for each in done], options["method"])
     data, count = done[0].data, options["images"]
     x, y = done[0].x[:count], done[0].y[:count]
     generator = torch.Generator().manual_seed(options["seed"])
@@ -57,7 +57,7 @@ def measure(options: Json, place: Place) -> Json:
         targeted=True,
         samples=1 if options["through"] == "one draw" else DRAWS,
     )
-    place.tell("attacking")
+    workspace.report("attacking")
     low, high = -mean / deviation, (1 - mean) / deviation
     found = attack(ensemble, x.clamp(low, high), targets, spec, low=low, high=high, scale=1 / deviation, seed=options["seed"])
     clean = (ensemble.predict(x).labels == y).double().mean().item()
@@ -69,8 +69,8 @@ def measure(options: Json, place: Place) -> Json:
     }
 
 
-def joined(parts: list[Ensemble], method: str) -> Ensemble:
-    """What answers: one network, one with noise, or five side by side; ten draws where there is noise."""
+def join_networks(parts: list[Ensemble], method: str) -> Ensemble:
+    """Return the ensemble that is attacked: one network, one noisy network with ten draws, or a deep ensemble of the parts."""
     if method == "dropout":
         return pluribus.ensemble(parts[0].fold(), MCDropout(samples=DRAWS))
     if method in ("deterministic", "variance"):
@@ -78,19 +78,19 @@ def joined(parts: list[Ensemble], method: str) -> Ensemble:
         return parts[0]
     spec = parts[0].spec
     assert isinstance(spec, Single | Variance | VariationalDropout)
-    deep = pluribus.ensemble(skeleton_of(parts[0]), DeepEnsemble(len(parts), of=spec))
+    deep = pluribus.ensemble(copy_base_network(parts[0]), DeepEnsemble(len(parts), of=spec))
     for own, part in zip([m for m in deep.net.children() if isinstance(m, Ensemble)], parts, strict=True):
         own.load_state_dict(part.state_dict())
         own.samples = DRAWS if own.sampled else own.samples
     return deep.eval()
 
 
-def skeleton_of(part: Ensemble) -> torch.nn.Module:
-    """The network that the part was made of, with any weights."""
+def copy_base_network(part: Ensemble) -> torch.nn.Module:
+    """Return the network that the part was made from, with arbitrary weights."""
     return part.base.to_empty(device="cpu")
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     table = []
     for name, cell in found.items():
         method, through = name.split(", ")
@@ -109,29 +109,29 @@ def rows(found: Found) -> list[Json]:
     return table
 
 
-def area(cell: Json) -> float:
-    """The mean success over all iterations: one number for a curve."""
+def average_success(cell: Json) -> float:
+    """Return the mean success over all iterations."""
     return sum(cell["success"]) / len(cell["success"])
 
 
 def judge(found: Found) -> list[Verdict]:
     paper = {method: found[f"{method}, {'one draw' if method in NOISY else 'average'}"] for method in METHODS}
-    areas = {method: area(cell) for method, cell in paper.items()}
-    told = ", ".join(f"{method} {percent(areas[method], 0)}" for method in METHODS)
-    averaged = {method: area(found[f"{method}, average"]) for method in METHODS}
-    strong = ", ".join(f"{method} {percent(averaged[method], 0)}" for method in METHODS)
+    areas = {method: average_success(cell) for method, cell in paper.items()}
+    evidence = ", ".join(f"{method} {format_percent(areas[method], 0)}" for method in METHODS)
+    averaged = {method: average_success(found[f"{method}, average"]) for method in METHODS}
+    strong = ", ".join(f"{method} {format_percent(averaged[method], 0)}" for method in METHODS)
     others = [method for method in METHODS if "variance" not in method]
     gain = {method: cell["entropy"][-1] - cell["entropy"][0] for method, cell in paper.items()}
     return [
-        verdict(
+        judge_claim(
             "The variance ensemble is attacked least, then the variance network (through one draw).",
             "mean success over iterations: variance ensemble lowest, variance below all others; direction: variance ensemble "
             "lowest",
-            told,
+            evidence,
             areas["variance ensemble"] <= areas["variance"] < min(areas[method] for method in others),
             areas["variance ensemble"] < min(areas[method] for method in others),
         ),
-        verdict(
+        judge_claim(
             "Not tried in the papers: the same holds when the attack follows the average over ten draws.",
             "variance below dropout, deterministic and the deep ensemble, and the variance ensemble lowest of all; "
             "direction: variance ensemble lowest",
@@ -139,7 +139,7 @@ def judge(found: Found) -> list[Verdict]:
             averaged["variance ensemble"] <= averaged["variance"] < min(averaged[method] for method in others),
             averaged["variance ensemble"] < min(averaged[method] for method in others),
         ),
-        verdict(
+        judge_claim(
             "Only variance networks are less sure of attacked images than of clean ones (earlier version).",
             "the mean entropy at the last iteration is above that before the first for both variance networks, and not for "
             "the others; direction: for both variance networks",
@@ -179,21 +179,24 @@ RECIPE = Recipe(
     source="figure 7, section 6.3; entropies: figure 2b of the earlier version",
     scales={
         "smoke": Scale(
-            "200 digits in 32×32, narrow VGG-like networks, 1 epoch; 10 images, 2 iterations.", cells("smoke", 10, 2, parts=2)
+            "200 digits in 32×32, narrow VGG-like networks, 1 epoch; 10 images, 2 iterations.",
+            list_cells("smoke", 10, 2, parts=2),
         ),
         "cpu": Scale(
             "Networks with dropout as in table-2's cpu scale, and from each of them one whose first dense layer is a "
             "variance layer (zero means), 4 epochs more; five of each kind. 200 test images, 20 iterations of 0.5/255 in the "
             "sign's direction, ten draws; deep ensembles of five.",
-            cells("cpu", 200, 20),
+            list_cells("cpu", 200, 20),
             ("cifar10",),
         ),
         "paper": Scale(
-            "The VGG-like networks on CIFAR-10; 10,000 test images, 20 iterations.", cells("paper", 10_000, 20), ("cifar10",)
+            "The VGG-like networks on CIFAR-10; 10,000 test images, 20 iterations.",
+            list_cells("paper", 10_000, 20),
+            ("cifar10",),
         ),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns={
         "method": "method",

@@ -4,47 +4,55 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ...analysis.densities import by_class, response
 from ...reports.svg import line_style, style_axes
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, verdict
-from .trainings import Training, trained, zero_mean_lenet
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, judge_claim
+from .configurations import configure_zero_mean_lenet
+from .response_densities import average_by_class, measure_response
+from .trainings import Training, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POINTS, NEURONS = 121, 4
 FLOOR = 1e-2
-"""Densities below it are not drawn."""
+"""The smallest density that is drawn."""
 
 
-def cells(scale: str) -> dict[str, Json]:
-    return {"densities": {"seed": 0, "training": zero_mean_lenet(scale).to_json()}}
+def list_cells(scale: str) -> dict[str, Json]:
+    return {"densities": {"seed": 0, "training": configure_zero_mean_lenet(scale).to_json()}}
 
 
-def measure(options: Json, place: Place) -> Json:
-    done = trained(Training.from_json(options["training"]), place)
-    found = response(done.ensemble, done.x, "dense1")
+def measure(options: Json, workspace: Workspace) -> Json:
+    done = train_once(Training.from_json(options["training"]), workspace)
+    found = measure_response(done.ensemble, done.x, "dense1")
     torch.manual_seed(options["seed"])
     chosen = torch.randperm(found.std.shape[1])[:NEURONS].tolist()
     curves = {}
     for neuron in chosen:
         reach = 3 * found.std[:, neuron].quantile(0.9).item()
         at = torch.linspace(-reach, reach, POINTS, dtype=torch.double)
-        densities = by_class(found, done.y, at, neuron)
+        densities = average_by_class(found, done.y, at, neuron)
         curves[str(neuron)] = {
-            "at": rounded(at),
-            "classes": {str(label): {"mean": rounded(mean), "std": rounded(std)} for label, (mean, std) in densities.items()},
+            "at": round_values(at),
+            "classes": {
+                str(label): {"mean": round_values(mean), "std": round_values(std)} for label, (mean, std) in densities.items()
+            },
         }
-    return {"curves": curves, "levels": levels(found.std, done.y), "largest_mean": found.mean.abs().max().item()}
+    return {
+        "curves": curves,
+        "levels": explain_spread_by_class(found.std, done.y),
+        "largest_mean": found.mean.abs().max().item(),
+    }
 
 
-def rounded(values: torch.Tensor) -> list[float]:
+def round_values(values: torch.Tensor) -> list[float]:
+    """Round to four digits, for JSON."""
     return [float(f"{value:.4g}") for value in values.tolist()]
 
 
-def levels(std: torch.Tensor, y: torch.Tensor) -> Json:
-    """How far classes are apart in log σ, over neurons: the share of its variance that lies between classes."""
+def explain_spread_by_class(std: torch.Tensor, y: torch.Tensor) -> Json:
+    """Return the share of the variance of log σ that lies between classes: median and quartiles over neurons."""
     logs = std.double().log()
     between = torch.stack([logs[y == label].mean(0) for label in y.unique()])
     weights = torch.stack([(y == label).double().mean() for label in y.unique()])
@@ -52,7 +60,7 @@ def levels(std: torch.Tensor, y: torch.Tensor) -> Json:
     return {"median": spread.median().item(), "quartiles": spread.quantile(torch.tensor([0.25, 0.75]).double()).tolist()}
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     if not found:
         return []
     cell = found["densities"]
@@ -71,7 +79,7 @@ def judge(found: Found) -> list[Verdict]:
     cell = found["densities"]
     median = cell["levels"]["median"]
     return [
-        verdict(
+        judge_claim(
             "Each neuron has several energy levels, one for each class or group of classes.",
             "of half of the neurons, classes explain more than half of the variance of log σ over test rows; direction: a "
             "quarter",
@@ -79,7 +87,7 @@ def judge(found: Found) -> list[Verdict]:
             median > 0.5,
             median > 0.25,
         ),
-        verdict(
+        judge_claim(
             "The responses have mean zero whatever the object.",
             "the largest mean response of any neuron to any test row is exactly zero",
             f"{cell['largest_mean']:g}",
@@ -118,16 +126,16 @@ RECIPE = Recipe(
     question="What does a variance neuron know of an object?",
     source="figure 9, appendix D",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale(
             "The zero-mean LeNet-5 on MNIST, 8 epochs instead of 200; four neurons drawn with seed 0.",
-            cells("cpu"),
+            list_cells("cpu"),
             ("mnist",),
         ),
-        "paper": Scale("The zero-mean LeNet-5 on MNIST, 200 epochs.", cells("paper"), ("mnist",)),
+        "paper": Scale("The zero-mean LeNet-5 on MNIST, 200 epochs.", list_cells("paper"), ("mnist",)),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns={"what": "over all neurons", "median": "median", "low": "lower quartile", "high": "upper quartile"},
     draw=draw,

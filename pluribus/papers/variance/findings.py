@@ -1,32 +1,35 @@
-"""What the results say that the papers do not, and what our departures do, in sentences made from the results."""
+"""Sentences for the page, made from the results: what the papers do not say, and what our departures do."""
 
 from collections import Counter
 
 from ..recipe import Json
-from ..verdicts import percent
+from ..verdicts import format_percent
 from . import figure_1, figure_5, figure_7, kappa, table_3, theorem_1
 
 Found = dict[str, Json]
 """Results by id."""
 
 
-def cells(found: Found, name: str) -> Json:
-    """What the cells of an artefact measured, or nothing; smoke says nothing about anything."""
+def read_cells(found: Found, name: str) -> Json:
+    """Return what the cells of an artefact measured, by name; {} if it was not run, or at scale smoke only."""
     result = found.get(f"variance/{name}")
     if not result or result["scale"] == "smoke":
         return {}
     return {key: cell["found"] for key, cell in result["cells"].items()}
 
 
-def departures(found: Found) -> list[str]:
+def list_departures(found: Found) -> list[str]:
+    """Return sentences about the measured effect of our departures."""
     sentences = []
-    if noises := cells(found, "noises"):
-        each = ", ".join(f"{noise} {percent(cell['many'])} and {percent(cell['by_batch'])}" for noise, cell in noises.items())
+    if noises := read_cells(found, "noises"):
+        each = ", ".join(
+            f"{noise} {format_percent(cell['many'])} and {format_percent(cell['by_batch'])}" for noise, cell in noises.items()
+        )
         sentences.append(
             "Running statistics or the test batch's in BatchNorm, 20 draws (the authors' code has the latter; "
             f"variance/noises): {each}."
         )
-    if curves := cells(found, "figure-3"):
+    if curves := read_cells(found, "figure-3"):
         cell = next(iter(curves.values()))
         first, last = (next(iter(cell["phases"][at]["log_alpha"].values())) for at in (0, -1))
         sentences.append(
@@ -36,23 +39,37 @@ def departures(found: Found) -> list[str]:
     return sentences
 
 
-def learnt(found: Found) -> list[str]:
+def list_findings(found: Found) -> list[str]:
+    """Return sentences about what the results say beyond the papers."""
     return [
-        text for say in (attacks, odd, bound, elbos, student, sparse, pruning, absolute, toy, policies) if (text := say(found))
+        text
+        for say in (
+            describe_attacks,
+            describe_odd_network,
+            describe_bound,
+            describe_elbos,
+            describe_student_prior,
+            describe_sparsity,
+            describe_pruning,
+            describe_absolute_value,
+            describe_bottleneck,
+            describe_policies,
+        )
+        if (text := say(found))
     ]
 
 
-def attacks(found: Found) -> str:
-    own = cells(found, "figure-7")
+def describe_attacks(found: Found) -> str:
+    own = read_cells(found, "figure-7")
     if not own:
         return ""
-    area = figure_7.area
-    told = []
+    area = figure_7.average_success
+    parts = []
     for method in figure_7.NOISY:
         one, many = (area(own[f"{method}, {through}"]) for through in ("one draw", "average"))
-        told.append(f"{method} {percent(one, 0)} and {percent(many, 0)}")
-    plain = percent(area(own["deterministic, average"]), 0)
-    deep = percent(area(own["deep ensemble, average"]), 0)
+        parts.append(f"{method} {format_percent(one, 0)} and {format_percent(many, 0)}")
+    plain = format_percent(area(own["deterministic, average"]), 0)
+    deep = format_percent(area(own["deep ensemble, average"]), 0)
     variance = [area(own[f"variance, {through}"]) for through in ("one draw", "average")]
     lost = variance[1] > max(variance[0] + 0.05, 0.9 * area(own["deterministic, average"]))
     headline = (
@@ -64,13 +81,13 @@ def attacks(found: Found) -> str:
     masked = " What dropout has through one draw is for the most part masked." if dropout[1] > 1.5 * dropout[0] else ""
     return (
         f"{headline}{masked} Mean success of the targeted attack over its iterations, through one draw and through the "
-        f"average of ten: {', '.join(told)}; the deterministic network {plain}, the deep ensemble {deep}. These have one "
+        f"average of ten: {', '.join(parts)}; the deterministic network {plain}, the deep ensemble {deep}. These have one "
         "zero-mean layer, and so few images that a few points mean little (variance/figure-7)."
     )
 
 
-def bound(found: Found) -> str:
-    theory, curves = cells(found, "theorem-1"), cells(found, "figure-3")
+def describe_bound(found: Found) -> str:
+    theory, curves = read_cells(found, "theorem-1"), read_cells(found, "figure-3")
     if not theory or not curves:
         return ""
     cell = next(iter(curves.values()))
@@ -84,13 +101,15 @@ def bound(found: Found) -> str:
     return (
         "The means can be dropped long before theorem 1 allows it, and long before they stop answering themselves. After "
         f"epoch {near[0]['epoch']} of figure-3, at a log α of {log_alpha:.1f}, zero-mean draws are right "
-        f"{percent(near[0]['zero-mean average'], 1)} and draws with their means {percent(near[0]['average'], 1)}, the mean "
-        f"weights alone {percent(near[0]['mean'], 1)}. The bound is {value:.3g} there, and no two distributions are further "
+        f"{format_percent(near[0]['zero-mean average'], 1)} and draws with their means "
+        f"{format_percent(near[0]['average'], 1)}, the mean "
+        f"weights alone {format_percent(near[0]['mean'], 1)}. The bound is {value:.3g} there, and no two distributions are "
+        "further "
         "apart than 2 (variance/figure-3, variance/theorem-1)."
     )
 
 
-def student(found: Found) -> str:
+def describe_student_prior(found: Found) -> str:
     result = found.get("variance/figure-2")
     if not result or result["scale"] == "smoke":
         return ""
@@ -103,49 +122,56 @@ def student(found: Found) -> str:
     )
 
 
-def pruning(found: Found) -> str:
-    by_sigma, by_kappa = cells(found, "figure-5"), cells(found, "kappa")
+def describe_pruning(found: Found) -> str:
+    by_sigma, by_kappa = read_cells(found, "figure-5"), read_cells(found, "kappa")
     if not by_sigma or not by_kappa:
         return ""
-    sigma, curvature = figure_5.free(by_sigma["pruning"]), kappa.free(by_kappa["curvature"], "zero")
-    mean = kappa.free(by_kappa["curvature"], "mean")
+    sigma, curvature = (
+        figure_5.find_prunable_share(by_sigma["pruning"]),
+        kappa.find_replaceable_share(by_kappa["curvature"], "zero"),
+    )
+    mean = kappa.find_replaceable_share(by_kappa["curvature"], "mean")
     negative = [row["negative"] / by_kappa["curvature"]["weights"] for row in by_kappa["curvature"]["watched"]]
     return (
-        f"At no loss {percent(sigma, 1)} of a zero-mean layer's weights can be zeroed by σ, which needs no data; by κ "
-        f"{percent(curvature, 1)} of a variational layer's can be zeroed and {percent(mean, 1)} replaced by their means. κ is "
-        f"negative for {percent(min(negative), 0)} to {percent(max(negative), 0)} of the weights, by epoch, which a "
+        f"At no loss {format_percent(sigma, 1)} of a zero-mean layer's weights can be zeroed by σ, which needs no data; by κ "
+        f"{format_percent(curvature, 1)} of a variational layer's can be zeroed and {format_percent(mean, 1)} replaced by "
+        "their means. κ is "
+        f"negative for {format_percent(min(negative), 0)} to {format_percent(max(negative), 0)} of the weights, by epoch, "
+        "which a "
         "logarithmic histogram does not show (variance/figure-5, variance/kappa)."
     )
 
 
-def sparse(found: Found) -> str:
-    own = cells(found, "figure-5")
+def describe_sparsity(found: Found) -> str:
+    own = read_cells(found, "figure-5")
     if not own:
         return ""
     table = own["pruning"]["table"]
     row = next(row for row in table if row["sparsity"] >= 0.9)
     return (
-        f"A zero-mean layer prunes itself: nothing in its loss asks for it, and {percent(table[0]['sparsity'], 0)} of its σ "
-        f"are exactly zero in single precision when training ends, {percent(row['sparsity'], 0)} below {row['threshold']:.1g} "
+        f"A zero-mean layer prunes itself: nothing in its loss asks for it, and {format_percent(table[0]['sparsity'], 0)} "
+        "of its σ "
+        f"are exactly zero in single precision when training ends, {format_percent(row['sparsity'], 0)} below "
+        f"{row['threshold']:.1g} "
         "(variance/figure-5)."
     )
 
 
-def odd(found: Found) -> str:
-    own = cells(found, "table-3")
+def describe_odd_network(found: Found) -> str:
+    own = read_cells(found, "table-3")
     if not own or table_3.SHIFTED not in "".join(own):
         return ""
     bare, shifted = own["dense1"], own[f"dense1, {table_3.SHIFTED}"]
     return (
         "The third row of table 3 cannot be as it is described. With odd activations and no bias anywhere, a variance layer "
         "before the classifier answers with logits z and −z equally often, so one draw is right at most half of the time; "
-        f"ours is right {percent(bare['one'], 1)}. With a BatchNorm, whose shift is a bias, it is right "
-        f"{percent(shifted['one'], 1)}, after our few epochs (the paper: 98.8 %; variance/table-3)."
+        f"ours is right {format_percent(bare['one'], 1)}. With a BatchNorm, whose shift is a bias, it is right "
+        f"{format_percent(shifted['one'], 1)}, after our few epochs (the paper: 98.8 %; variance/table-3)."
     )
 
 
-def elbos(found: Found) -> str:
-    own = cells(found, "table-1")
+def describe_elbos(found: Found) -> str:
+    own = read_cells(found, "table-1")
     if not own:
         return ""
     layer, additive = own["layer"], own["additive"]
@@ -158,32 +184,33 @@ def elbos(found: Found) -> str:
     )
 
 
-def absolute(found: Found) -> str:
-    own = cells(found, "absolute")
+def describe_absolute_value(found: Found) -> str:
+    own = read_cells(found, "absolute")
     if not own:
         return ""
     plain, relu = own["LeNet-5, MNIST, |·|"], own["LeNet-5, MNIST, ReLU"]
     return (
-        f"What the absolute value saves is draws: one draw is {percent(plain['one'])} right with it and "
-        f"{percent(relu['one'])} with a ReLU, 20 draws {percent(plain['many'])} and {percent(relu['many'])} "
+        f"What the absolute value saves is draws: one draw is {format_percent(plain['one'])} right with it and "
+        f"{format_percent(relu['one'])} with a ReLU, 20 draws {format_percent(plain['many'])} and "
+        f"{format_percent(relu['many'])} "
         "(variance/absolute)."
     )
 
 
-def toy(found: Found) -> str:
-    own = cells(found, "figure-1")
+def describe_bottleneck(found: Found) -> str:
+    own = read_cells(found, "figure-1")
     if not own:
         return ""
-    counts = Counter(figure_1.kind(cell) for cell in own.values())
-    told = ", ".join(f"{kind} {count}" for kind, count in counts.most_common())
-    return f"Of {len(own)} seeds of the toy problem the two neurons are: {told} (variance/figure-1)."
+    counts = Counter(figure_1.classify_seed(cell) for cell in own.values())
+    parts = ", ".join(f"{kind} {count}" for kind, count in counts.most_common())
+    return f"Of {len(own)} seeds of the toy problem the two neurons are: {parts} (variance/figure-1)."
 
 
-def policies(found: Found) -> str:
+def describe_policies(found: Found) -> str:
     result = found.get("variance/figure-6")
     if not result or result["scale"] == "smoke":
         return ""
-    told = [
+    parts = [
         f"{row['world']}, {row['policy']} {row['end']:.0f} ({row['low']:.0f} to {row['high']:.0f})" for row in result["rows"]
     ]
-    return f"Scores of the last tenth of episodes over nine seeds: {'; '.join(told)} (variance/figure-6)."
+    return f"Scores of the last tenth of episodes over nine seeds: {'; '.join(parts)} (variance/figure-6)."

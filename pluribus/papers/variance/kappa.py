@@ -11,28 +11,29 @@ from ...analysis.pruning import prune
 from ...core.ensemble import Ensemble
 from ...data.dataset import Data
 from ...reports.svg import MUTED, line_style, marker_style, style_axes
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, at_no_loss, percent, verdict
-from .phases import followed
-from .trainings import Training, Watcher, accuracy, trained, watched_lenet
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, find_lossless_share, format_percent, judge_claim
+from .configurations import configure_tracked_lenet
+from .phase_figures import summarize_phases
+from .trainings import RowTracker, Training, measure_accuracy, train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 THRESHOLD = 1.5
-"""log10 κ₀ of the paper."""
+"""The paper's log10 κ₀."""
 BINS = np.linspace(-12, 6, 73)
 SHARES = (0.0, 0.5, 0.8, 0.9, 0.94, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998)
 ROWS = {"smoke": 300, "cpu": 10_000, "paper": 60_000}
 
 
-def cells(scale: str) -> dict[str, Json]:
-    training = watched_lenet(scale, dense_activation="softplus")
+def list_cells(scale: str) -> dict[str, Json]:
+    training = configure_tracked_lenet(scale, dense_activation="softplus")
     return {"curvature": {"seed": 0, "shares": list(SHARES), "rows": ROWS[scale], "training": training.to_json()}}
 
 
-class Curvatures(Watcher):
-    """After every epoch: the histogram of log10 |κ|, and how many are above the threshold."""
+class CurvatureTracker(RowTracker):
+    """Records after each epoch the histogram of log10 |κ|, and how many weights are above the threshold."""
 
     def __init__(self, data: Data, rows: int) -> None:
         self.x, self.y = data.preparation(data.train.x[:rows]), data.train.y[:rows]
@@ -40,7 +41,7 @@ class Curvatures(Watcher):
 
     def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
         assert isinstance(lesson.ensemble, Ensemble)
-        found = curvature(lesson.ensemble, self.x, self.y)
+        found = measure_curvature(lesson.ensemble, self.x, self.y)
         logs = found.abs().clamp_min(1e-25).log10()
         counts, _ = np.histogram(logs.clamp(BINS[0], BINS[-1]).numpy(), BINS)
         above = int((logs > THRESHOLD).sum())
@@ -55,15 +56,15 @@ class Curvatures(Watcher):
         self.rows = list(state["rows"])
 
 
-def curvature(ensemble: Ensemble, x: Tensor, y: Tensor) -> Tensor:
-    """κ of every weight of the noisy layer, `[weights]`."""
+def measure_curvature(ensemble: Ensemble, x: Tensor, y: Tensor) -> Tensor:
+    """Return κ of every weight of the noisy layer, `[weights]`."""
     return kappa(ensemble, zip(x.split(1000), y.split(1000), strict=True))["dense1"].flatten()
 
 
-def measure(options: Json, place: Place) -> Json:
+def measure(options: Json, workspace: Workspace) -> Json:
     rows = options["rows"]
-    done = trained(Training.from_json(options["training"]), place, lambda data: Curvatures(data, rows))
-    place.tell("replacing")
+    done = train_once(Training.from_json(options["training"]), workspace, lambda data: CurvatureTracker(data, rows))
+    workspace.report("replacing")
     x, y = done.training_rows(rows)
     found = kappa(done.ensemble, zip(x.split(1000), y.split(1000), strict=True))
     scores = {name: values.abs() for name, values in found.items()}
@@ -73,40 +74,40 @@ def measure(options: Json, place: Place) -> Json:
         row = {"share": share, "threshold": ordered[int(share * (len(ordered) - 1))].item()}
         for to in ("mean", "zero"):
             changed = prune(done.ensemble, scores, share=share, to=to)
-            row[to] = accuracy(changed, done.x, done.y, 20, "average")
+            row[to] = measure_accuracy(changed, done.x, done.y, 20, "average")
         table.append(row)
     own = {"watched": done.watched, "table": table, "weights": len(ordered), "rows": len(done.y)}
-    return own | followed(done)
+    return own | summarize_phases(done)
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     return [
         {"share": 100 * row["share"], "threshold": row["threshold"], "mean": 100 * row["mean"], "zero": 100 * row["zero"]}
         for row in (found["curvature"]["table"] if found else [])
     ]
 
 
-def free(cell: Json, to: str) -> float:
-    """The largest share that can be replaced."""
-    return at_no_loss([(row["share"], row[to]) for row in cell["table"]], cell["rows"])
+def find_replaceable_share(cell: Json, to: str) -> float:
+    """Return the largest share of weights that can be replaced by their "mean" or by "zero" at no loss."""
+    return find_lossless_share([(row["share"], row[to]) for row in cell["table"]], cell["rows"])
 
 
 def judge(found: Found) -> list[Verdict]:
     cell = found["curvature"]
-    zero, mean = free(cell, "zero"), free(cell, "mean")
+    zero, mean = find_replaceable_share(cell, "zero"), find_replaceable_share(cell, "mean")
     above = {row["epoch"]: row["above"] for row in cell["watched"]}
     moved = cell["transition"]
     started = next((epoch for epoch, count in above.items() if count > 0), None)
-    median = [centre(row["counts"]) for row in cell["watched"]]
+    median = [histogram_median(row["counts"]) for row in cell["watched"]]
     return [
-        verdict(
+        judge_claim(
             "98 % of the weights can be zeroed by small κ at no loss.",
             "97 % or more, within the interval of the full network's accuracy; direction: 50 % or more",
-            f"{percent(zero, 1)} zeroed, {percent(mean, 1)} replaced by their means",
+            f"{format_percent(zero, 1)} zeroed, {format_percent(mean, 1)} replaced by their means",
             zero >= 0.97,
             zero >= 0.5,
         ),
-        verdict(
+        judge_claim(
             "The transition starts as soon as weights with a large κ emerge (log10 κ₀ = 1.5).",
             "the first epoch with a weight above κ₀ is within 3 epochs of the beginning of the transition; direction: not "
             "after its end",
@@ -115,7 +116,7 @@ def judge(found: Found) -> list[Verdict]:
             moved is not None and started is not None and abs(started - moved[0]) <= 3,
             moved is not None and started is not None and started <= moved[1],
         ),
-        verdict(
+        judge_claim(
             "In the transition the histogram of κ shifts to higher values.",
             "the median of log10 |κ| rises by 1 or more from the first epoch to its highest; direction: it rises",
             f"from {median[0]:.1f} to {max(median):.1f}, at the end {median[-1]:.1f}",
@@ -125,8 +126,8 @@ def judge(found: Found) -> list[Verdict]:
     ]
 
 
-def centre(counts: list[int]) -> float:
-    """The median of a histogram."""
+def histogram_median(counts: list[int]) -> float:
+    """Return the lower edge of the bin that holds the median of a histogram over BINS."""
     total = np.cumsum(counts)
     return float(BINS[int(np.searchsorted(total, total[-1] / 2))])
 
@@ -161,7 +162,8 @@ def draw(figure: "Figure", result: Json) -> None:
         axes.legend(frameon=False, fontsize=9)
 
 
-def about(scale: str) -> str:
+def describe_setting(scale: str) -> str:
+    """Return the part of a scale's description that all scales share."""
     return f"LeNet-5 with softplus after the first dense layer, which is variational; κ over {ROWS[scale]:,} training rows;"
 
 
@@ -171,16 +173,17 @@ RECIPE = Recipe(
     question="Which random weights can be replaced by their means?",
     source="the earlier version, sections 5 and 6.4, figures 3 to 5",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale(
-            f"{about('cpu')} 40 epochs, log α learnt 3000 times faster than the weights, KL weighed in over 8 epochs.",
-            cells("cpu"),
+            f"{describe_setting('cpu')} 40 epochs, log α learnt 3000 times faster than the weights, KL weighed in over 8 "
+            "epochs.",
+            list_cells("cpu"),
             ("mnist",),
         ),
-        "paper": Scale(f"{about('paper')} 200 epochs.", cells("paper"), ("mnist",)),
+        "paper": Scale(f"{describe_setting('paper')} 200 epochs.", list_cells("paper"), ("mnist",)),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns={"share": "replaced, %", "threshold": "|κ| below", "mean": "by their mean, %", "zero": "by zero, %"},
     draw=draw,

@@ -19,7 +19,7 @@ Norm = Literal["none", "dense", "all"]
 
 
 class Absolute(nn.Module):
-    """|x|: a ReLU without its coin toss, after a layer that responds symmetrically about zero."""
+    """|x|: after a layer whose response is symmetric about zero, a ReLU would drop half of the neurons at random."""
 
     def forward(self, x: Tensor) -> Tensor:
         return x.abs()
@@ -33,7 +33,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {
 }
 
 
-def lenet(
+def build_lenet(
     classes: int = 10,
     channels: int = 1,
     size: int = 28,
@@ -65,7 +65,7 @@ def lenet(
     return nn.Sequential(OrderedDict(layers))
 
 
-def vgg(
+def build_vgg(
     classes: int = 10,
     channels: int = 3,
     width: float = 1.0,
@@ -73,7 +73,7 @@ def vgg(
     dropout: float = 1.0,
     dense_activation: str | None = None,
 ) -> nn.Module:
-    """The VGG-like network, its dropout rates times `dropout`; none where the variational layers are to be."""
+    """The VGG-like network, its dropout rates times `dropout`; with `variational` there is none after variational layers."""
     net = vgg_like(classes, channels, width)
     for module in net.modules():
         if isinstance(module, nn.Dropout):
@@ -82,12 +82,12 @@ def vgg(
         assert isinstance(net, nn.Sequential)
         last = [index for index, module in enumerate(net) if isinstance(module, nn.ReLU)][-1]
         net[last] = ACTIVATIONS[dense_activation]()
-    return without_late_dropout(net) if variational else net
+    return remove_late_dropout(net) if variational else net
 
 
-def without_late_dropout(net: nn.Module) -> nn.Module:
-    """Without dropout after the first layer that is to be variational."""
-    first = variational_layers(net)[0]
+def remove_late_dropout(net: nn.Module) -> nn.Module:
+    """Set the rate of every dropout after the first variational layer to zero, and return the network."""
+    first = list_variational_layers(net)[0]
     names = list(dict(net.named_modules()))
     for name, module in net.named_modules():
         if isinstance(module, nn.Dropout) and names.index(name) > names.index(first):
@@ -95,15 +95,15 @@ def without_late_dropout(net: nn.Module) -> nn.Module:
     return net
 
 
-def variational_layers(net: nn.Module) -> list[str]:
-    """Of the VGG-like network: the last three convolutions, and the first dense layer."""
+def list_variational_layers(net: nn.Module) -> list[str]:
+    """Return the names of the VGG-like network's variational layers: the last three convolutions and the first dense layer."""
     convolutions = [name for name, module in net.named_modules() if isinstance(module, nn.Conv2d)]
     dense = [name for name, module in net.named_modules() if isinstance(module, nn.Linear)]
     return [*convolutions[-3:], dense[0]]
 
 
-def toy(classes: int = 4, inputs: int = 2, hidden: int = 64, bottleneck: int = 2) -> nn.Module:
-    """Six dense layers with ReLU, the fifth (called bottleneck) with two outputs; the others' width is not told."""
+def build_bottleneck_network(classes: int = 4, inputs: int = 2, hidden: int = 64, bottleneck: int = 2) -> nn.Module:
+    """Six dense layers with ReLU, the fifth (called bottleneck) with two outputs; the paper does not give the others' width."""
     layers: dict[str, nn.Module] = {}
     for number in range(1, 5):
         layers[f"dense{number}"] = nn.Linear(inputs if number == 1 else hidden, hidden)
@@ -114,11 +114,11 @@ def toy(classes: int = 4, inputs: int = 2, hidden: int = 64, bottleneck: int = 2
     return nn.Sequential(OrderedDict(layers))
 
 
-NETWORKS: dict[str, Callable[..., nn.Module]] = {"lenet": lenet, "vgg": vgg}
+NETWORKS: dict[str, Callable[..., nn.Module]] = {"lenet": build_lenet, "vgg": build_vgg}
 
 
-def build(kind: str, seed: int, **options: Any) -> nn.Module:
-    """A network drawn with the seed; the global generator stays where it was."""
+def build_network(kind: str, seed: int, **options: Any) -> nn.Module:
+    """Build a network with initial weights from the seed; the global generator stays as it was."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return NETWORKS[kind](**options)

@@ -1,23 +1,24 @@
 """variance/noises: zero-mean weights with other noise than Gaussian."""
 
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, percent, verdict
-from .trainings import Training, accuracy, by_batch_statistics, trained, zero_mean_lenet
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, format_percent, judge_claim
+from .configurations import configure_zero_mean_lenet
+from .trainings import Training, measure_accuracy, measure_accuracy_by_batch, train_once
 
 NOISES = ("gaussian", "bernoulli", "uniform")
 
 
-def cells(scale: str) -> dict[str, Json]:
-    return {noise: {"seed": 0, "training": zero_mean_lenet(scale, noise).to_json()} for noise in NOISES}
+def list_cells(scale: str) -> dict[str, Json]:
+    return {noise: {"seed": 0, "training": configure_zero_mean_lenet(scale, noise).to_json()} for noise in NOISES}
 
 
-def measure(options: Json, place: Place) -> Json:
-    done = trained(Training.from_json(options["training"]), place)
-    one, many = (accuracy(done.ensemble, done.x, done.y, samples) for samples in (1, 20))
-    return {"one": one, "many": many, "by_batch": by_batch_statistics(done.ensemble, done.x, done.y)}
+def measure(options: Json, workspace: Workspace) -> Json:
+    done = train_once(Training.from_json(options["training"]), workspace)
+    one, many = (measure_accuracy(done.ensemble, done.x, done.y, samples) for samples in (1, 20))
+    return {"one": one, "many": many, "by_batch": measure_accuracy_by_batch(done.ensemble, done.x, done.y)}
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     return [
         {"noise": noise, "one": 100 * cell["one"], "many": 100 * cell["many"], "by_batch": 100 * cell["by_batch"]}
         for noise, cell in found.items()
@@ -26,20 +27,20 @@ def rows(found: Found) -> list[Json]:
 
 def judge(found: Found) -> list[Verdict]:
     many = {noise: found[noise]["many"] for noise in NOISES}
-    told = ", ".join(f"{noise} {percent(many[noise])}" for noise in NOISES)
+    evidence = ", ".join(f"{noise} {format_percent(many[noise])}" for noise in NOISES)
     others = (many["bernoulli"], many["uniform"])
     return [
-        verdict(
+        judge_claim(
             "Gaussian variance layers reach 99.3 %.",
             "at least 99.0 %; direction: at least 97 %",
-            percent(many["gaussian"]),
+            format_percent(many["gaussian"]),
             many["gaussian"] >= 0.99,
             many["gaussian"] >= 0.97,
         ),
-        verdict(
+        judge_claim(
             "Bernoulli and uniform ones reach 98.7 %, less, for want of local reparameterisation.",
             "both within 0.5 points of 98.7 % and below Gaussian; direction: both below Gaussian",
-            told,
+            evidence,
             max(abs(value - 0.987) for value in others) <= 0.005 and max(others) < many["gaussian"],
             max(others) < many["gaussian"],
         ),
@@ -52,14 +53,16 @@ RECIPE = Recipe(
     question="Does the shape of the zero-mean noise matter?",
     source="section 3.3",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale(
-            "LeNet-5 on MNIST, the first dense layer a variance layer, 8 epochs instead of 200.", cells("cpu"), ("mnist",)
+            "LeNet-5 on MNIST, the first dense layer a variance layer, 8 epochs instead of 200.", list_cells("cpu"), ("mnist",)
         ),
-        "paper": Scale("LeNet-5 on MNIST, the first dense layer a variance layer, 200 epochs.", cells("paper"), ("mnist",)),
+        "paper": Scale(
+            "LeNet-5 on MNIST, the first dense layer a variance layer, 200 epochs.", list_cells("paper"), ("mnist",)
+        ),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns={
         "noise": "noise",
@@ -67,6 +70,6 @@ RECIPE = Recipe(
         "many": "20 draws, %",
         "by_batch": "20 draws, BatchNorm by the test batch, %",
     },
-    paper=[{"noise": "gaussian", "many": 99.3}, {"noise": "bernoulli", "many": 98.7}, {"noise": "uniform", "many": 98.7}],
+    published=[{"noise": "gaussian", "many": 99.3}, {"noise": "bernoulli", "many": 98.7}, {"noise": "uniform", "many": 98.7}],
     departures=["Bernoulli and uniform weights are drawn once a batch, and shared by its rows; the paper does not say."],
 )

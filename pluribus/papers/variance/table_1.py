@@ -1,46 +1,48 @@
 """variance/table-1: the ELBO of five parameterisations, from the least flexible to the most."""
 
 from ...methods.variational import VariationalDropout
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, ordered, percent, verdict
-from .trainings import TRIALS, Training, accuracy, hastened, lenet, trained
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, format_percent, is_decreasing, judge_claim
+from .configurations import TRIALS, configure_lenet, scale_log_alpha_rate
+from .trainings import Training, measure_accuracy, train_once
 
 PARAMETERIZATIONS = ("zero-mean", "layer", "neuron", "weight", "additive")
 VARIANCE = PARAMETERIZATIONS[:3]
-"""Those that the paper sees become variance layers."""
+"""Those that become variance layers in the paper."""
 
 
 JUMP = 2000.0
 """With this rate of log α a layer becomes a variance layer in the first epoch; slower ones need far more than 8 (figure-3)."""
 
 
-def training(scale: str, kind: str) -> Training:
-    rate = JUMP if scale == "cpu" and kind in ("layer", "neuron") else hastened(scale, "lenet")
+def configure_training(scale: str, kind: str) -> Training:
+    """Return the training of LeNet-5 with one parameterisation of its noisy layer."""
+    rate = JUMP if scale == "cpu" and kind in ("layer", "neuron") else scale_log_alpha_rate(scale, "lenet")
     spec = VariationalDropout(parameterization=kind, log_alpha_rate=rate, include="dense1")  # type: ignore[arg-type]
     own = {"norm": "all", "bias": False} if kind == "zero-mean" else {"norm": "dense"}
-    return lenet(scale, spec, **own)
+    return configure_lenet(scale, spec, **own)
 
 
-def cells(scale: str) -> dict[str, Json]:
-    return {kind: {"seed": 0, "training": training(scale, kind).to_json()} for kind in PARAMETERIZATIONS}
+def list_cells(scale: str) -> dict[str, Json]:
+    return {kind: {"seed": 0, "training": configure_training(scale, kind).to_json()} for kind in PARAMETERIZATIONS}
 
 
-def measure(options: Json, place: Place) -> Json:
-    done = trained(Training.from_json(options["training"]), place)
-    place.tell("ELBO")
+def measure(options: Json, workspace: Workspace) -> Json:
+    done = train_once(Training.from_json(options["training"]), workspace)
+    workspace.report("ELBO")
     x, y = done.training_rows()
     bound = done.ensemble.elbo(zip(x.split(1000), y.split(1000), strict=True), samples=10)  # type: ignore[operator]
     return {
         "elbo": bound.total,
         "data": bound.data,
         "kl": bound.kl,
-        "mean": accuracy(done.ensemble, done.x, done.y, answer="mean"),
-        "average": accuracy(done.ensemble, done.x, done.y, answer="average"),
+        "mean": measure_accuracy(done.ensemble, done.x, done.y, answer="mean"),
+        "average": measure_accuracy(done.ensemble, done.x, done.y, answer="average"),
         "most_frequent": done.y.bincount().max().item() / len(done.y),
     }
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     return [
         {"parameterization": kind}
         | {key: cell[key] for key in ("elbo", "data", "kl")}
@@ -56,32 +58,33 @@ def judge(found: Found) -> list[Verdict]:
     averages = [found[kind]["average"] for kind in PARAMETERIZATIONS]
     chance = found["layer"]["most_frequent"]
     return [
-        verdict(
+        judge_claim(
             "The simpler the approximation, the better the ELBO: zero-mean, layer, neuron, additive, weight.",
             "all five in this order; direction: the first three all above the last two",
             ", ".join(f"{kind} {elbo[kind]:,.0f}" for kind in order),
-            ordered([elbo[kind] for kind in order]),
+            is_decreasing([elbo[kind] for kind in order]),
             min(elbo[kind] for kind in VARIANCE) > max(elbo[kind] for kind in order[3:]),
         ),
-        verdict(
+        judge_claim(
             "Mean propagation is at chance for zero-mean, layer and neuron.",
-            f"no better than always answering the most frequent class ({percent(chance)}); direction: worse than half of the "
+            f"no better than always answering the most frequent class ({format_percent(chance)}); direction: worse than "
+            "half of the "
             "average",
-            ", ".join(f"{kind} {percent(means[kind])}" for kind in VARIANCE),
+            ", ".join(f"{kind} {format_percent(means[kind])}" for kind in VARIANCE),
             all(means[kind] <= chance + 1e-9 for kind in VARIANCE),
             all(means[kind] < found[kind]["average"] / 2 for kind in VARIANCE),
         ),
-        verdict(
+        judge_claim(
             "Mean propagation works for weight (96.6 %) and additive (99.2 %).",
             "both at least 95 %; direction: both better than half of the average",
-            ", ".join(f"{kind} {percent(means[kind])}" for kind in ("weight", "additive")),
+            ", ".join(f"{kind} {format_percent(means[kind])}" for kind in ("weight", "additive")),
             min(means["weight"], means["additive"]) >= 0.95,
             all(means[kind] > found[kind]["average"] / 2 for kind in ("weight", "additive")),
         ),
-        verdict(
+        judge_claim(
             "Averaged accuracy is roughly the same for all (99.2 to 99.4 %).",
             "all at least 99.0 % and within 0.5 points of one another; direction: within 1 point",
-            f"{percent(min(averages))} to {percent(max(averages))}",
+            f"{format_percent(min(averages))} to {format_percent(max(averages))}",
             min(averages) >= 0.99 and max(averages) - min(averages) <= 0.005,
             max(averages) - min(averages) <= 0.01,
         ),
@@ -109,21 +112,21 @@ RECIPE = Recipe(
     question="Does a less flexible posterior reach a better bound?",
     source="table 1, section 5",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", cells("smoke")),
+        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale(
             "LeNet-5 on all of MNIST, the first dense layer noisy, 8 epochs instead of 200. log α is learnt faster than the "
             f"weights: 25 times, so that it can travel as far as in 200 epochs, where every weight has its own; {JUMP:,.0f} "
             "times where a layer or a neuron has one, which takes them through the transition in the first epoch.",
-            cells("cpu"),
+            list_cells("cpu"),
             ("mnist",),
         ),
-        "paper": Scale("LeNet-5 on MNIST, the first dense layer noisy, 200 epochs.", cells("paper"), ("mnist",)),
+        "paper": Scale("LeNet-5 on MNIST, the first dense layer noisy, 200 epochs.", list_cells("paper"), ("mnist",)),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns=COLUMNS,
-    paper=[dict(zip(COLUMNS, (kind, *numbers), strict=True)) for kind, numbers in PAPER.items()],
+    published=[dict(zip(COLUMNS, (kind, *numbers), strict=True)) for kind, numbers in PAPER.items()],
     departures=[
         TRIALS,
         "Stochastic tests use BatchNorm's running statistics, the authors' code the batch's.",

@@ -4,57 +4,65 @@ from dataclasses import replace
 
 import pluribus
 
-from ...analysis.phase import log_alphas
 from ...core.random_weights import find_random_layers, use_fixed_weights
 from ...methods.mc_dropout import MCDropout
 from ...methods.single import Single
 from ...methods.variational import VariationalDropout
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, not_run, percent, verdict
-from .trainings import NARROW, Training, accuracy, dropout_vgg, lenet, trained, variance_vgg, zero_mean_vgg
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, format_percent, judge_claim, skip_claim
+from .configurations import NARROW, configure_dropout_vgg, configure_lenet, configure_variational_vgg, configure_zero_mean_vgg
+from .phase_transition import read_log_alphas
+from .trainings import Training, measure_accuracy, train_once
 
 SAMPLES = 20
 
 
-def cells(scale: str, coarse_and_fine: bool = False) -> dict[str, Json]:
+def list_cells(scale: str, coarse_and_fine: bool = False) -> dict[str, Json]:
     noisy = VariationalDropout(log_alpha_rate={"smoke": 100.0, "cpu": 3000.0, "paper": 1.0}[scale])  # all four layers
     slowly: Json = {"rows": 10_000, "epochs": 20} if scale == "cpu" else {}
     warm: Json = {"kl_warmup": 4.0} if scale == "cpu" else {}
     found = {
-        "LeNet-5, MNIST, dropout": replace(lenet(scale, Single(), norm="dense", dropout=0.5), **slowly),
-        "LeNet-5, MNIST, variance": replace(lenet(scale, noisy, norm="dense"), **slowly, **warm),
-        "VGG-like, CIFAR-10, dropout": dropout_vgg(scale),
-        "VGG-like, CIFAR-10, variance": variance_vgg(scale),
-        "VGG-like, CIFAR-10, zero-mean dense layer": zero_mean_vgg(scale),
+        "LeNet-5, MNIST, dropout": replace(configure_lenet(scale, Single(), norm="dense", dropout=0.5), **slowly),
+        "LeNet-5, MNIST, variance": replace(configure_lenet(scale, noisy, norm="dense"), **slowly, **warm),
+        "VGG-like, CIFAR-10, dropout": configure_dropout_vgg(scale),
+        "VGG-like, CIFAR-10, variance": configure_variational_vgg(scale),
+        "VGG-like, CIFAR-10, zero-mean dense layer": configure_zero_mean_vgg(scale),
     }
     if coarse_and_fine:
         for title, data, classes in (("20 coarse", "cifar100-coarse", 20), ("100 fine", "cifar100", 100)):
             options: Json = {"data": data, "classes": classes}
-            found[f"VGG-like, CIFAR-100 ({title} classes), dropout"] = dropout_vgg(scale, **options)
-            found[f"VGG-like, CIFAR-100 ({title} classes), variance"] = variance_vgg(scale, **options)
+            found[f"VGG-like, CIFAR-100 ({title} classes), dropout"] = configure_dropout_vgg(scale, **options)
+            found[f"VGG-like, CIFAR-100 ({title} classes), variance"] = configure_variational_vgg(scale, **options)
     return {name: {"seed": 0, "training": training.to_json()} for name, training in found.items()}
 
 
-def measure(options: Json, place: Place) -> Json:
-    done = trained(Training.from_json(options["training"]), place)
-    place.tell("testing")
+def measure(options: Json, workspace: Workspace) -> Json:
+    done = train_once(Training.from_json(options["training"]), workspace)
+    workspace.report("testing")
     ensemble, x, y = done.ensemble, done.x, done.y
     chance = y.bincount().max().item() / len(y)
     if ensemble.spec.name == "single":
         sampled = pluribus.ensemble(ensemble.fold(), MCDropout(samples=SAMPLES))
-        det = accuracy(ensemble, x, y)
-        one, many = (accuracy(sampled, x, y, samples=samples) for samples in (1, SAMPLES))
+        det = measure_accuracy(ensemble, x, y)
+        one, many = (measure_accuracy(sampled, x, y, samples=samples) for samples in (1, SAMPLES))
         return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": {}}
     if ensemble.spec.name == "variance":  # its mean weights are zero
-        one, many = (accuracy(ensemble, x, y, samples) for samples in (1, SAMPLES))
+        one, many = (measure_accuracy(ensemble, x, y, samples) for samples in (1, SAMPLES))
         with use_fixed_weights({layer: layer.mu for layer in find_random_layers(ensemble.net).values()}):
-            det = accuracy(ensemble, x, y, 1)
+            det = measure_accuracy(ensemble, x, y, 1)
         return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": {}}
-    one, det, many = (accuracy(ensemble, x, y, SAMPLES, answer) for answer in ("sample", "mean", "average"))
-    return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": log_alphas(ensemble)}
+    one, det, many = (measure_accuracy(ensemble, x, y, SAMPLES, answer) for answer in ("sample", "mean", "average"))
+    return {
+        "one": one,
+        "det": det,
+        "many": many,
+        "most_frequent": chance,
+        "rows": len(y),
+        "log_alpha": read_log_alphas(ensemble),
+    }
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     table = []
     for name, cell in found.items():
         alphas = ", ".join(f"{layer} {value:.1f}" for layer, value in cell["log_alpha"].items())
@@ -69,24 +77,24 @@ def judge(found: Found) -> list[Verdict]:
     for net, paper in (("LeNet-5, MNIST", (98.2, 11.3, 99.3)), ("VGG-like, CIFAR-10", (91.3, 10.0, 93.4))):
         dropout, variance = found[f"{net}, dropout"], found[f"{net}, variance"]
         verdicts += [
-            verdict(
+            judge_claim(
                 f"{net}: averaged, variance is as accurate as dropout (within 0.1 points).",
                 "no more than 0.5 points below; direction: no more than 3 points below",
-                f"{percent(variance['many'])} against {percent(dropout['many'])}",
+                f"{format_percent(variance['many'])} against {format_percent(dropout['many'])}",
                 variance["many"] >= dropout["many"] - 0.005,
                 variance["many"] >= dropout["many"] - 0.03,
             ),
-            verdict(
+            judge_claim(
                 f"{net}: the mean weights of the variance network answer at chance ({paper[1]} %).",
                 "at most 1 point above the share of the most frequent class; direction: less than half of the average",
-                percent(variance["det"]),
+                format_percent(variance["det"]),
                 variance["det"] <= variance["most_frequent"] + 0.01,
                 variance["det"] < variance["many"] / 2,
             ),
-            verdict(
+            judge_claim(
                 f"{net}: averaging 20 draws of variance gains over one ({paper[0]} to {paper[2]} %).",
                 "the gain is beyond its interval and at least half of the paper's; direction: beyond its interval",
-                f"{percent(variance['one'])} to {percent(variance['many'])}",
+                f"{format_percent(variance['one'])} to {format_percent(variance['many'])}",
                 variance["many"] - variance["one"] >= (paper[2] - paper[0]) / 200,
                 variance["many"] > variance["one"],
             ),
@@ -94,7 +102,7 @@ def judge(found: Found) -> list[Verdict]:
     fine = [name for name in found if "CIFAR-100" in name]
     if not fine:
         verdicts.append(
-            not_run("CIFAR-100: 82.2 % averaged, which is 20-way: the authors' loader reads coarse labels.", "no CIFAR-100")
+            skip_claim("CIFAR-100: 82.2 % averaged, which is 20-way: the authors' loader reads coarse labels.", "no CIFAR-100")
         )
     return verdicts
 
@@ -114,25 +122,25 @@ RECIPE = Recipe(
     question="Is a network that keeps nothing in its means as accurate as one with dropout?",
     source="table 2, section 6.1",
     scales={
-        "smoke": Scale("300 digits in 16×16 and 200 in 32×32, narrow networks, 2 and 1 epochs.", cells("smoke")),
+        "smoke": Scale("300 digits in 16×16 and 200 in 32×32, narrow networks, 2 and 1 epochs.", list_cells("smoke")),
         "cpu": Scale(
             "LeNet-5 on 10,000 rows of MNIST, 20 epochs instead of 200, all four layers variational, log α learnt 3000 times "
             f"faster than the weights and KL weighed in over 4 epochs; {NARROW}",
-            cells("cpu"),
+            list_cells("cpu"),
             ("mnist", "cifar10"),
             {"CIFAR-100": "its files are not among the recorded data; at scale paper both readings of its labels are run"},
         ),
         "paper": Scale(
             "As published; CIFAR-100 with 20 coarse classes, as in the authors' code, and with 100 fine ones.",
-            cells("paper", True),
+            list_cells("paper", True),
             ("mnist", "cifar10", "cifar100", "cifar100-coarse"),
         ),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns=COLUMNS,
-    paper=[{"network": name, "one": one, "det": det, "many": many} for name, (one, det, many) in PAPER.items()],
+    published=[{"network": name, "one": one, "det": det, "many": many} for name, (one, det, many) in PAPER.items()],
     departures=[
         "At scale paper the learning rate of the VGG-like network falls to 0, not to 1e-5, and log α is not clipped at ±20."
     ],

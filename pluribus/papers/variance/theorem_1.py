@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from ...analysis.discrepancy import VACUOUS, distance, mmd, mmd_bound, prediction_bound
 from ...reports.svg import MUTED, line_style, style_axes
-from ..recipe import Found, Json, Place, Recipe, Scale
-from ..verdicts import Verdict, verdict
+from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..verdicts import Verdict, judge_claim
+from .discrepancy import VACUOUS, distance, mmd, mmd_bound, prediction_bound
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,7 +22,7 @@ LAYERS = {
 """Weights, and some log α; 6.9, 15 and 12 are what the paper's networks reached."""
 
 
-def measure(options: Json, place: Place) -> Json:
+def measure(options: Json, workspace: Workspace) -> Json:
     table = []
     for name, (weights, points) in LAYERS.items():
         for log_alpha in points:
@@ -38,11 +38,11 @@ def measure(options: Json, place: Place) -> Json:
                     "vacuous": bound >= VACUOUS,
                 }
             )
-    return {"table": table, "drawn": drawn(options["draws"], options["seed"])}
+    return {"table": table, "drawn": sample_supremum(options["draws"], options["seed"])}
 
 
-def drawn(draws: int, seed: int) -> list[Json]:
-    """The supremum is attained by f = the sign of the difference of the densities: seen in draws of all D weights.
+def sample_supremum(draws: int, seed: int) -> list[Json]:
+    """Estimate the supremum from draws of all D weights: the sign of the difference of the densities attains it.
 
     With w_i / (√α μ_i) = ε_i, plus 1/√α under q, that is the sign of D/2 − √α Σ_i w_i/(√α μ_i).
     """
@@ -61,7 +61,7 @@ def drawn(draws: int, seed: int) -> list[Json]:
     return found
 
 
-def rows(found: Found) -> list[Json]:
+def tabulate(found: Found) -> list[Json]:
     return [dict(row) for row in found["theory"]["table"]] if found else []
 
 
@@ -73,19 +73,19 @@ def judge(found: Found) -> list[Verdict]:
     reached = [row for row in cell["table"] if (row["layer"], row["log_alpha"]) in REACHED]
     empty = [row["layer"] for row in reached if row["vacuous"]]
     return [
-        verdict(
+        judge_claim(
             "The discrepancy is at most √(2/π)·√(D/α), and goes to zero with α.",
             "the exact supremum is below the bound in every row, and below 1e-6 at log α = 60 for a million weights",
             f"bound ÷ exact from {min(ratios):.3f} on; {limit:.1g} in the limit",
             min(ratios) >= 1 and limit < 1e-6,
         ),
-        verdict(
+        judge_claim(
             "The exact supremum 2(2Φ(½√(D/α)) − 1) is attained.",
             "by the best f in draws of all weights, within 4 standard errors",
             f"at most {off:.1f} standard errors off",
             off < 4,
         ),
-        verdict(
+        judge_claim(
             "At the α that the networks reach the means can be dropped without affecting predictions.",
             "the paper's bound is not vacuous in any of its layers, and the averaged probability cannot change by more than "
             "0.01; direction: not vacuous in some",
@@ -144,7 +144,7 @@ RECIPE = Recipe(
         "paper": Scale("Theory, and 200,000 draws of the weights.", {"theory": {"draws": 200_000, "seed": 0}}),
     },
     measure=measure,
-    rows=rows,
+    tabulate=tabulate,
     judge=judge,
     columns={
         "layer": "layer",

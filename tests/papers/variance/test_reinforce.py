@@ -1,4 +1,4 @@
-"""On worlds and networks small enough to do again by hand; in double precision where equality is claimed."""
+"""REINFORCE on environments and networks small enough to compute by hand; in double precision where equality is claimed."""
 
 import dataclasses
 import io
@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 import torch
 
+from pluribus.papers.variance.environments import CartPole
 from pluribus.papers.variance.reinforce import (
     POLICIES,
-    Acrobot,
-    CartPole,
     Episode,
     Learner,
     Settings,
-    choose,
+    choose_actions,
     learn,
-    loss,
+    reinforce_loss,
     returns_to_go,
 )
 
@@ -61,14 +60,14 @@ class Walk:
 
 
 def small(policy: str, **options) -> Settings:
-    return Settings(**{"policy": policy, "world": Walk(), "hidden": 4, "double": True, "learning_rate": 0.05} | options)
+    return Settings(**{"policy": policy, "environment": Walk(), "hidden": 4, "double": True, "learning_rate": 0.05} | options)
 
 
 def log_probability(learner: Learner, seed: int, episode: Episode, t: int) -> torch.Tensor:
     """Of one action of one seed, a neuron at a time."""
     p = {name: value[seed] for name, value in learner.parameters.items()}
     hidden = learner.settings.hidden
-    x = torch.tensor(episode.seen[seed, t])
+    x = torch.tensor(episode.observations[seed, t])
     h1 = [torch.relu(sum(p["W1"][i, j] * x[i] for i in range(len(x))) + p["b1"][j]) for j in range(hidden)]
 
     def weight(i, j):
@@ -85,72 +84,13 @@ def log_probability(learner: Learner, seed: int, episode: Episode, t: int) -> to
     return out[int(episode.actions[seed, t])] - out.exp().sum().log()
 
 
-def lived(name: str, policy, seeds: int, steps: int, kick=None) -> dict[str, np.ndarray]:
-    """What gymnasium's world does, a row a step: state before, action, state after, what is seen, reward, whether it ended."""
-    world = pytest.importorskip("gymnasium").make(name).unwrapped
-    rows: dict[str, list] = {key: [] for key in ("before", "action", "after", "seen", "reward", "ended")}
-    for seed in range(seeds):
-        world.reset(seed=seed)
-        if kick is not None and seed % 4 == 0:
-            world.state = kick(seed)
-        for _ in range(steps):
-            before = np.array(world.state, dtype=float)
-            action = policy(seed, before)
-            seen, reward, ended, _, _ = world.step(action)
-            for key, value in zip(rows, (before, action, np.array(world.state), seen, reward, ended), strict=True):
-                rows[key].append(value)
-            if ended:
-                break
-    return {key: np.stack(values) for key, values in rows.items()}
-
-
-def agrees(world, theirs: dict[str, np.ndarray]) -> None:
-    state, reward, ended = world.step(theirs["before"], theirs["action"])
-    np.testing.assert_allclose(state, theirs["after"], rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(reward, theirs["reward"])
-    np.testing.assert_array_equal(ended, theirs["ended"])
-    np.testing.assert_array_equal(world.observe(theirs["after"]), theirs["seen"])
-
-
-def test_cart_pole_is_gymnasiums():
-    rng = np.random.default_rng(0)
-    balancing = lambda state: int(state[2] + 0.5 * state[3] > 0)  # noqa: E731
-    theirs = lived("CartPole-v1", lambda seed, state: balancing(state) if seed % 2 else int(rng.integers(2)), 30, 200)
-    agrees(CartPole(), theirs)
-    assert 10 < theirs["ended"].sum() < len(theirs["ended"]) / 20
-
-
-def test_acrobot_is_gymnasiums():
-    rng = np.random.default_rng(0)
-    fast = lambda seed: np.array([3.0, -3.0, 12.5, 28.0]) * rng.choice([-1, 1], 4)  # noqa: E731
-    swinging = lambda state: int(np.sign(state[3])) + 1  # noqa: E731
-    theirs = lived("Acrobot-v1", lambda seed, state: swinging(state) if seed % 2 else int(rng.integers(3)), 20, 300, fast)
-    agrees(Acrobot(), theirs)
-    assert theirs["ended"].sum() > 5
-    assert (np.abs(theirs["after"] - theirs["before"])[:, :2] > 5).sum() > 5, "angles must wrap"
-    assert (np.abs(theirs["after"][:, 2:]) == [4 * np.pi, 9 * np.pi]).sum(0).min() > 0, "both speeds must reach their bounds"
-
-
-@pytest.mark.parametrize(("name", "world"), [("CartPole-v1", CartPole()), ("Acrobot-v1", Acrobot())])
-def test_worlds_begin_where_gymnasiums_do_and_have_its_sizes(name, world):
-    theirs = pytest.importorskip("gymnasium").make(name)
-    for seed in range(20):
-        seen, _ = theirs.reset(seed=seed)
-        state = world.start(np.random.default_rng(seed))
-        np.testing.assert_array_equal(state, theirs.unwrapped.state)
-        np.testing.assert_allclose(world.observe(state[None])[0], seen, rtol=0, atol=1e-7)  # its first cosines are in float32
-    assert (world.inputs,) == theirs.observation_space.shape
-    assert world.actions == theirs.action_space.n
-    assert world.limit == {"CartPole-v1": 200, "Acrobot-v1": theirs.spec.max_episode_steps}[name]
-
-
 def test_actions_come_with_the_probabilities_of_their_logits():
     logits, draws = np.array([[0.0, 1.0, -2.0]]), 200_000
-    chosen = choose(logits.repeat(draws, 0), np.random.default_rng(0).random(draws))
+    chosen = choose_actions(logits.repeat(draws, 0), np.random.default_rng(0).random(draws))
     wanted = np.exp(logits[0]) / np.exp(logits[0]).sum()
     np.testing.assert_allclose(np.bincount(chosen) / draws, wanted, atol=5 * 0.5 / draws**0.5)
-    assert choose(logits, np.array([0.0])) == 0
-    assert choose(logits, np.array([np.nextafter(1, 0)])) == 2
+    assert choose_actions(logits, np.array([0.0])) == 0
+    assert choose_actions(logits, np.array([np.nextafter(1, 0)])) == 2
 
 
 def test_returns_are_discounted_sums_of_what_is_still_to_come():
@@ -167,7 +107,7 @@ def test_the_gradient_is_that_of_each_seeds_log_probabilities_alone(policy):
     episode = learner.play()
     lengths = episode.present.sum(1)
     assert len(set(lengths)) > 1, "the test needs padding"
-    usual, visits = learner.usual.copy(), learner.visits.copy()
+    usual, visits = learner.baseline.copy(), learner.visits.copy()
     before = {name: value.detach().clone() for name, value in learner.parameters.items()}
     goal = 0.0
     for seed in range(3):
@@ -189,12 +129,12 @@ def test_averaged_over_actions_the_gradient_is_that_of_the_expected_reward():
     noise, seen, pay = learner.play().noise, np.array([[[0.3, -0.8]]]), torch.tensor([1.0, -2.0, 0.5], dtype=torch.double)
     one = lambda a: Episode(seen, np.array([[a]]), np.array([[float(pay[a])]]), np.ones((1, 1), bool), noise)  # noqa: E731
     values = list(learner.parameters.values())
-    probability = torch.stack([-loss(learner.layers(noise), one(a), np.ones((1, 1))) for a in range(3)]).exp()
+    probability = torch.stack([-reinforce_loss(learner.layers(noise), one(a), np.ones((1, 1))) for a in range(3)]).exp()
     p = probability.tolist()
     wanted = torch.autograd.grad((probability * pay).sum(), values)
     for baseline in (0.0, 7.0):
         found = [
-            torch.autograd.grad(loss(learner.layers(noise), one(a), np.array([[float(pay[a]) - baseline]])), values)
+            torch.autograd.grad(reinforce_loss(learner.layers(noise), one(a), np.array([[float(pay[a]) - baseline]])), values)
             for a in range(3)
         ]
         for i, gradient in enumerate(wanted):
@@ -212,8 +152,8 @@ def test_padding_contributes_nothing():
     for rubbish in (0.0, 100.0):
         twin = Learner(learner.settings, [0, 1, 2])
         twin.load_state_dict(learner.state_dict())
-        seen = np.where(padding[..., None], rubbish, episode.seen)
-        twin.learn_from(episode._replace(seen=seen, actions=np.where(padding, 2 * (rubbish > 0), episode.actions)))
+        seen = np.where(padding[..., None], rubbish, episode.observations)
+        twin.learn_from(episode._replace(observations=seen, actions=np.where(padding, 2 * (rubbish > 0), episode.actions)))
         gradients.append([value.grad for value in twin.parameters.values()])
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=0)
@@ -222,25 +162,25 @@ def test_padding_contributes_nothing():
 def test_the_baseline_is_the_mean_of_past_returns_then_a_moving_one():
     learner = Learner(small("deterministic", memory=0.5), [0])
     here = np.array([[True, True, False]])
-    found = [learner.advantages(np.array([[g, g / 2, 0.0]]), here) for g in (4.0, 6.0, 9.0)]
+    found = [learner.compute_advantages(np.array([[g, g / 2, 0.0]]), here) for g in (4.0, 6.0, 9.0)]
     np.testing.assert_allclose(found, [[[0, 0, 0]], [[2, 1, 0]], [[4, 2, 0]]])
-    np.testing.assert_allclose(learner.usual[0, :3], [7.0, 3.5, 0])  # 4; (4 + 6)/2; 5 + ½ (9 − 5)
-    assert not learner.usual[0, 3:].any()
+    np.testing.assert_allclose(learner.baseline[0, :3], [7.0, 3.5, 0])  # 4; (4 + 6)/2; 5 + ½ (9 − 5)
+    assert not learner.baseline[0, 3:].any()
 
 
 @pytest.mark.parametrize("better", [0, 1])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_every_policy_learns_the_better_arm(policy, better):
-    scores = learn(Settings(policy=policy, world=Arms(better), hidden=8, learning_rate=0.02), range(10), 200)
+    scores = learn(Settings(policy=policy, environment=Arms(better), hidden=8, learning_rate=0.02), range(10), 200)
     assert scores[:, -50:].mean() > 0.9
 
 
 def test_noise_is_fixed_in_an_episode_and_fresh_in_the_next():
     """On one observation: between episodes frequencies scatter by the noise; within one, by coin flips alone."""
-    world, episodes = Arms(limit=400), 20
+    environment, episodes = Arms(limit=400), 20
 
     def frequencies(policy: str) -> tuple[np.ndarray, np.ndarray, list[torch.Tensor | None]]:
-        learner = Learner(small(policy, world=world, learning_rate=1e-12, hidden=6, first_sigma=0.5), [0])
+        learner = Learner(small(policy, environment=environment, learning_rate=1e-12, hidden=6, first_sigma=0.5), [0])
         played = []
         for _ in range(episodes):
             played.append(learner.play())
@@ -248,7 +188,7 @@ def test_noise_is_fixed_in_an_episode_and_fresh_in_the_next():
         exact = [math.exp(log_probability(learner, 0, e._replace(actions=np.ones_like(e.actions)), 0).item()) for e in played]
         return np.array([e.actions.mean() for e in played]), np.array(exact), [e.noise for e in played]
 
-    coin = 0.5 / world.limit**0.5
+    coin = 0.5 / environment.limit**0.5
     for policy in ("parameter noise", "variance"):
         found, exact, noises = frequencies(policy)
         assert np.abs(found - exact).max() < 4.5 * coin
@@ -263,10 +203,10 @@ def test_noise_is_fixed_in_an_episode_and_fresh_in_the_next():
     assert found.std() < 2 * coin
 
 
-@pytest.mark.parametrize("world", [Walk(), CartPole(limit=30)])
+@pytest.mark.parametrize("environment", [Walk(), CartPole(limit=30)])
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_seed_does_the_same_alone_as_beside_others(policy, world):
-    settings = small(policy, world=world, hidden=8, learning_rate=0.01)
+def test_a_seed_does_the_same_alone_as_beside_others(policy, environment):
+    settings = small(policy, environment=environment, hidden=8, learning_rate=0.01)
     together, alone = Learner(settings, [0, 1, 2]), Learner(settings, [1])
     for learner in (together, alone):
         for _ in range(10):

@@ -6,7 +6,7 @@ import torch
 import pluribus
 from pluribus import Variance
 from pluribus.core.random_weights import find_random_layers
-from pluribus.papers.variance.networks import build
+from pluribus.papers.variance.networks import build_network
 
 
 def logits(ensemble, x, sign):
@@ -21,7 +21,7 @@ def logits(ensemble, x, sign):
 
 @pytest.mark.parametrize("norm", ["none", "all"])
 def test_without_biases_an_odd_network_after_the_noise_answers_with_z_and_minus_z_alike(norm):
-    net = build("lenet", 0, size=16, width=0.2, norm=norm, bias=False, activation="tanh")
+    net = build_network("lenet", 0, size=16, width=0.2, norm=norm, bias=False, activation="tanh")
     ensemble = pluribus.ensemble(net, Variance(include="dense1")).double().eval()
     for name, parameter in ensemble.named_parameters():
         if "norm" in name and "bias" in name:

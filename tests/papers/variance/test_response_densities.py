@@ -5,7 +5,7 @@ import torch
 
 import pluribus
 from pluribus import Variance, VariationalDropout
-from pluribus.analysis.densities import Response, by_class, response
+from pluribus.papers.variance.response_densities import Response, average_by_class, measure_response
 
 
 def net():
@@ -21,7 +21,7 @@ def net():
 def test_mean_and_deviation_are_those_of_many_draws(spec):
     ensemble = pluribus.ensemble(net(), spec).double().eval()
     x = torch.randn(3, 4, dtype=torch.double)
-    found = response(ensemble, x, "2")
+    found = measure_response(ensemble, x, "2")
     ensemble.samples = 40_000
     drawn = []
     hook = dict(ensemble.net.named_modules())["2"].register_forward_hook(lambda *args: drawn.append(args[2]))
@@ -47,7 +47,7 @@ def test_a_density_integrates_to_one_and_has_its_mean_and_width():
 def test_classes_are_averaged_apart():
     found = Response(torch.zeros(3, 1).double(), torch.tensor([[1.0], [3.0], [2.0]]).double())
     at = torch.tensor([0.0])
-    densities = by_class(found, torch.tensor([0, 0, 1]), at, 0)
+    densities = average_by_class(found, torch.tensor([0, 0, 1]), at, 0)
     each = 1 / (2 * torch.pi) ** 0.5 / torch.tensor([1.0, 3.0, 2.0]).double()
     torch.testing.assert_close(densities[0][0], each[:2].mean().view(1))
     torch.testing.assert_close(densities[0][1], (each[:2] - each[:2].mean()).abs().mean().view(1))
@@ -56,4 +56,4 @@ def test_classes_are_averaged_apart():
 
 def test_a_layer_without_noise_is_refused():
     with pytest.raises(ValueError, match="layer must be one with random weights \\(2\\), got '0'"):
-        response(pluribus.ensemble(net(), Variance(include="2")), torch.randn(2, 4), "0")
+        measure_response(pluribus.ensemble(net(), Variance(include="2")), torch.randn(2, 4), "0")

@@ -11,14 +11,14 @@ import pytest
 from pluribus import papers
 from pluribus.core.errors import FileError, PluribusError
 from pluribus.papers import Recipe, Scale, results
-from pluribus.papers.page import page, shown, table
-from pluribus.papers.run import Reproduction, reproduce
-from pluribus.papers.verdicts import verdict
+from pluribus.papers.page import format_page, format_table, format_value
+from pluribus.papers.reproduction import Reproduction, reproduce
+from pluribus.papers.verdicts import judge_claim
 
 
-def counted(options, place):
+def counted(options, workspace):
     """Leaves a mark for every time that it is run."""
-    with (place.shared / "marks.txt").open("a") as file:
+    with (workspace.shared / "marks.txt").open("a") as file:
         file.write(f"{options['value']}\n")
     if options["value"] < 0:
         raise ValueError("values must not be negative")
@@ -34,10 +34,10 @@ def recipe(values=(1, 2, 3), **changes):
         "source": "table 1",
         "scales": dict.fromkeys(("smoke", "cpu", "paper"), Scale("Small.", cells)),
         "measure": counted,
-        "rows": lambda found: [{"name": name, "value": cell["value"]} for name, cell in found.items()],
-        "judge": lambda found: [verdict("All are there.", "three", f"{len(found)}", len(found) == 3)],
+        "tabulate": lambda found: [{"name": name, "value": cell["value"]} for name, cell in found.items()],
+        "judge": lambda found: [judge_claim("All are there.", "three", f"{len(found)}", len(found) == 3)],
         "columns": {"name": "cell", "value": "value, units"},
-        "paper": [{"name": "cell 1", "value": 9.0}],
+        "published": [{"name": "cell 1", "value": 9.0}],
     }
     return Recipe(**(options | changes))
 
@@ -46,7 +46,7 @@ def recipe(values=(1, 2, 3), **changes):
 def job(tmp_path, monkeypatch):
     def make(own=None, scale="cpu"):
         own = own or recipe()
-        monkeypatch.setattr(papers, "recipes", lambda: {own.id: own})
+        monkeypatch.setattr(papers, "load_recipes", lambda: {own.id: own})
         return Reproduction(own, scale, tmp_path / "out", tmp_path / "work")
 
     return make
@@ -68,7 +68,7 @@ def test_a_result_holds_rows_paper_seeds_versions_machine_duration_and_verdicts(
         assert cell["seconds"] >= 0
         assert cell["about"]["versions"]["torch"]
         assert cell["about"]["machine"]["cores"]
-    file = results.path(job().out, job().recipe, "cpu")
+    file = results.locate_result(job().out, job().recipe, "cpu")
     assert json.loads(file.read_text()) == json.loads(json.dumps(result))
 
 
@@ -98,7 +98,7 @@ def test_one_cell_that_fails_does_not_stop_the_others_and_can_be_tried_again(job
     with pytest.raises(PluribusError, match=r"1 of 3 cells did not finish; cell -1: ValueError: values must not be negative"):
         reproduce(job(recipe((1, -1, 3))))
     assert marks(job()) == [-1, 1, 3]
-    found = results.read(results.path(job().out, job().recipe, "cpu"))
+    found = results.read_result(results.locate_result(job().out, job().recipe, "cpu"))
     assert not found["complete"]
     assert found["verdicts"] == []
     assert [row["value"] for row in found["rows"]] == [1, 3]
@@ -112,9 +112,9 @@ def test_smoke_has_no_verdicts_but_says_what_it_saw(job):
 
 def test_workers_measure_the_same(tmp_path):
     """In processes of their own a recipe is found by its id, so a real one is run."""
-    from pluribus.papers import recipes
+    from pluribus.papers import load_recipes
 
-    own = recipes()["variance/figure-2"]
+    own = load_recipes()["variance/figure-2"]
     one, two = (reproduce(Reproduction(own, "smoke", tmp_path / w / "out", tmp_path / w / "work"), w) for w in ("1", "2"))
     assert one["rows"] == two["rows"]
 
@@ -127,16 +127,16 @@ def test_after_a_kill_only_what_is_left_is_measured(tmp_path):
             import os, sys
             from pathlib import Path
             from pluribus import papers
-            from pluribus.papers.run import Reproduction, reproduce
-            from tests.papers.test_run import counted, recipe
+            from pluribus.papers.reproduction import Reproduction, reproduce
+            from tests.papers.test_reproduction import counted, recipe
 
-            def measure(options, place):
+            def measure(options, workspace):
                 if options["value"] == 2 and "kill" in sys.argv:
                     os._exit(9)
-                return counted(options, place)
+                return counted(options, workspace)
 
             own = recipe(measure=measure)
-            papers.recipes = lambda: {{own.id: own}}
+            papers.load_recipes = lambda: {{own.id: own}}
             here = Path({str(tmp_path)!r})
             reproduce(Reproduction(own, "cpu", here / "out", here / "work"))
             """
@@ -151,7 +151,7 @@ def test_after_a_kill_only_what_is_left_is_measured(tmp_path):
 
 
 def test_a_damaged_result_is_not_overwritten(job):
-    file = results.path(job().out, job().recipe, "cpu")
+    file = results.locate_result(job().out, job().recipe, "cpu")
     file.parent.mkdir(parents=True)
     file.write_text("no JSON")
     with pytest.raises(FileError, match="does not hold what `pluribus reproduce` leaves"):
@@ -160,14 +160,14 @@ def test_a_damaged_result_is_not_overwritten(job):
 
 
 def test_the_table_shows_ours_with_the_papers_in_brackets(job):
-    text = table(reproduce(job()))
+    text = format_table(reproduce(job()))
     assert "| cell 1 | 1 (9.00) |" in text
     assert "| cell 2 | 2 |" in text
 
 
 def test_the_page_shows_every_recipe_and_its_verdicts(job):
     result = reproduce(job())
-    text = page("variance", {"variance/sample": result})
+    text = format_page("variance", {"variance/sample": result})
     assert "## variance/sample: A title" in text
     assert "| ✓ | All are there. | reproduced | 3 | three |" in text
     assert (job().out / "variance" / "README.md").read_text() == text
@@ -175,8 +175,8 @@ def test_the_page_shows_every_recipe_and_its_verdicts(job):
 
 def test_a_paper_row_that_we_do_not_have_is_shown_too():
     result = {"columns": {"name": "", "value": ""}, "rows": [{"name": "a", "value": 1}], "paper": [{"name": "b", "value": 2.0}]}
-    assert "| b | (2.00) |" in table(result)
+    assert "| b | (2.00) |" in format_table(result)
 
 
 def test_numbers_are_shown_as_people_write_them():
-    assert [shown(value) for value in (12345, 0.0, 1e-9, True)] == ["12,345", "0.00", "1e-09", "yes"]
+    assert [format_value(value) for value in (12345, 0.0, 1e-9, True)] == ["12,345", "0.00", "1e-09", "yes"]

@@ -6,7 +6,7 @@ import torch
 
 import pluribus
 from pluribus import VariationalDropout
-from pluribus.analysis.phase import Phases, answered, log_alphas, transition
+from pluribus.papers.variance.phase_transition import PhaseTracker, find_transition, measure_answer, read_log_alphas
 from pluribus.training.fit import fit
 
 
@@ -27,8 +27,8 @@ def test_answers_are_those_of_the_ensemble_set_so():
     ensemble.answer = "mean"
     mean = (ensemble.predict(x).labels == y).double().mean().item()
     ensemble.answer = "average"
-    assert answered(ensemble, x, y, "mean") == mean
-    assert answered(ensemble, x, y, "sample", seed=3) == answered(ensemble, x, y, "sample", seed=3)
+    assert measure_answer(ensemble, x, y, "mean") == mean
+    assert measure_answer(ensemble, x, y, "sample", seed=3) == measure_answer(ensemble, x, y, "sample", seed=3)
     assert (ensemble.samples, ensemble.answer) == (50, "average")
 
 
@@ -41,7 +41,7 @@ def test_one_draw_is_one_and_an_average_is_many(monkeypatch):
         type(ensemble), "predict", lambda self, x: asked.append((self.answer, self.members)) or original(self, x)
     )
     for answer in ("mean", "sample", "average", "zero-mean", "zero-mean average"):
-        answered(ensemble, x, y, answer)
+        measure_answer(ensemble, x, y, answer)
     assert asked == [("mean", 1), ("sample", 1), ("average", 7), ("zero-mean", 1), ("zero-mean", 7)]
 
 
@@ -50,15 +50,15 @@ def test_zero_mean_answers_do_without_the_means():
     x, y = rows(600)
     ensemble = pluribus.ensemble(net(), VariationalDropout(log_alpha=-20.0, include="2"))
     fit(ensemble, (x, y), epochs=30, lr=0.02, batch_size=60, progress=False)
-    assert answered(ensemble, x, y, "mean") > 0.9
-    assert answered(ensemble, x, y, "average") > 0.9
-    assert answered(ensemble, x, y, "zero-mean") < 0.6
+    assert measure_answer(ensemble, x, y, "mean") > 0.9
+    assert measure_answer(ensemble, x, y, "average") > 0.9
+    assert measure_answer(ensemble, x, y, "zero-mean") < 0.6
 
 
 def test_watching_does_not_change_what_is_learnt():
     x, y = rows()
     weights = []
-    for callbacks in ([], [Phases(x, y)]):
+    for callbacks in ([], [PhaseTracker(x, y)]):
         ensemble = pluribus.ensemble(net(), VariationalDropout())
         fit(ensemble, (x, y), epochs=3, batch_size=20, callbacks=callbacks, progress=False)
         weights.append(torch.cat([parameter.flatten() for parameter in ensemble.parameters()]))
@@ -77,13 +77,17 @@ def test_after_a_kill_rows_go_on(tmp_path):
                 raise Killed
 
     options = {"epochs": 4, "batch_size": 20, "progress": False}
-    whole = Phases(x, y)
+    whole = PhaseTracker(x, y)
     fit(pluribus.ensemble(net(), VariationalDropout()), (x, y), callbacks=[whole], **options)
     with pytest.raises(Killed):
         fit(
-            pluribus.ensemble(net(), VariationalDropout()), (x, y), folder=tmp_path, callbacks=[Phases(x, y), Kill()], **options
+            pluribus.ensemble(net(), VariationalDropout()),
+            (x, y),
+            folder=tmp_path,
+            callbacks=[PhaseTracker(x, y), Kill()],
+            **options,
         )
-    rest = Phases(x, y)
+    rest = PhaseTracker(x, y)
     fit(pluribus.ensemble(net(), VariationalDropout()), (x, y), folder=tmp_path, resume=True, callbacks=[rest], **options)
     assert [row["epoch"] for row in rest.rows] == [0, 1, 2, 3, 4]
     assert rest.rows == whole.rows
@@ -91,13 +95,13 @@ def test_after_a_kill_rows_go_on(tmp_path):
 
 def test_log_alpha_is_told_by_layer():
     ensemble = pluribus.ensemble(net(), VariationalDropout(log_alpha=-3.0))
-    assert log_alphas(ensemble) == {"0": -3.0, "2": -3.0}
+    assert read_log_alphas(ensemble) == {"0": -3.0, "2": -3.0}
 
 
 def test_a_method_with_one_kind_of_answer_is_refused():
     x, y = rows(4)
     with pytest.raises(ValueError, match="Variance answers in one way only"):
-        answered(pluribus.ensemble(net(), pluribus.Variance()), x, y, "mean")
+        measure_answer(pluribus.ensemble(net(), pluribus.Variance()), x, y, "mean")
 
 
 def curve(*means, average=0.9):
@@ -106,9 +110,9 @@ def curve(*means, average=0.9):
 
 @pytest.mark.parametrize("means", [(0.1, 0.9, 0.9), (0.1, 0.9, 0.1, 0.9), (0.1, 0.1, 0.1)])
 def test_there_is_no_transition_without_a_fall_to_stay(means):
-    assert transition(curve(*means), chance=0.1) is None
+    assert find_transition(curve(*means), chance=0.1) is None
 
 
 def test_a_network_that_forgot_everything_is_no_transition():
     rows = [{"epoch": 0, "mean": 0.9, "average": 0.9}, {"epoch": 1, "mean": 0.1, "average": 0.1}]
-    assert transition(rows, chance=0.1) is None
+    assert find_transition(rows, chance=0.1) is None

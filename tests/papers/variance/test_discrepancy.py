@@ -7,7 +7,7 @@ import torch
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from pluribus.analysis.discrepancy import distance, mmd, mmd_bound, prediction_bound
+from pluribus.papers.variance.discrepancy import distance, mmd, mmd_bound, prediction_bound
 
 
 @pytest.mark.parametrize(("log_alpha", "weights"), [(0.0, 1), (2.0, 1), (-1.0, 1)])

@@ -1,4 +1,4 @@
-"""What is attacked."""
+"""Ensembles and inputs for the tests of attacks."""
 
 import torch
 from torch import nn

@@ -1,9 +1,9 @@
-"""What a random layer responds with: the distribution of a neuron's response, averaged over the rows of each class.
+"""The distribution of a neuron's response in a random layer, averaged over the rows of each class.
 
     p_c(b) = (1/N_c) Σ_{n: y_n = c} N(b | m_n, s_n²)
 
 m_n and s_n are the mean and the standard deviation of the neuron's response to row n. A variance layer has m_n = 0 (or its
-bias): classes differ in the width alone.
+bias), so the densities of its classes differ in width only.
 
 Neklyudov et al., "Variance Networks", ICLR 2019, figure 9.
 """
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..core.ensemble import Ensemble
-from ..core.modes import evaluation_mode
-from ..core.random_weights import find_random_layers
+from ...core.ensemble import Ensemble
+from ...core.modes import evaluation_mode
+from ...core.random_weights import find_random_layers
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,16 +27,23 @@ class Response:
     std: Tensor
 
     def density(self, at: Tensor, neuron: int) -> Tensor:
-        """The density of each row's response at some points: `[B, len(at)]`."""
+        """Return the density of each row's response at the points `at`, `[P]`: `[B, P]`."""
         mean, std = self.mean[:, neuron, None].double(), self.std[:, neuron, None].double()
         return (-0.5 * ((at - mean) / std).square()).exp() / (std * math.sqrt(2 * math.pi))
 
 
 @torch.no_grad()
-def response(ensemble: Ensemble, x: Tensor, layer: str, batch_size: int = 1000) -> Response:
-    """How a random linear layer of the ensemble responds to x, by its name in `ensemble.net`.
+def measure_response(ensemble: Ensemble, x: Tensor, layer: str, batch_size: int = 1000) -> Response:
+    """Return mean and standard deviation of a random linear layer's response to rows.
 
-    Rows before the layer are answered as in evaluation; with noise in layers before it, the response is to one draw of that.
+    Args:
+        ensemble: it is evaluated; if layers before this one are random, the response is to one draw of them.
+        x: B rows, `[B, …]`.
+        layer: the name of the layer in `ensemble.net`.
+        batch_size: rows that are computed at once.
+
+    Raises:
+        ValueError: if the layer is not a linear layer with random weights.
     """
     layers = find_random_layers(ensemble.net)
     if layer not in layers:
@@ -52,7 +59,7 @@ def response(ensemble: Ensemble, x: Tensor, layer: str, batch_size: int = 1000) 
                 rows = x[start : start + batch_size]
                 seen.clear()
                 ensemble(rows)
-                entering = seen[-1][: len(rows)]  # the first member's, where they have parted already
+                entering = seen[-1][: len(rows)]  # if the members have separate inputs here, the first member's
                 if entering.dim() != 2:
                     raise ValueError(f"{layer} must be a linear layer of rows, got inputs of shape {list(entering.shape)}")
                 stds.append(module.std(entering))
@@ -62,8 +69,15 @@ def response(ensemble: Ensemble, x: Tensor, layer: str, batch_size: int = 1000) 
     return Response(torch.cat(means), torch.cat(stds))
 
 
-def by_class(found: Response, y: Tensor, at: Tensor, neuron: int) -> dict[int, tuple[Tensor, Tensor]]:
-    """The density of a neuron's response, its mean over the rows of a class and its standard deviation over them."""
+def average_by_class(found: Response, y: Tensor, at: Tensor, neuron: int) -> dict[int, tuple[Tensor, Tensor]]:
+    """Return for each class the mean and the standard deviation over its rows of the density of a neuron's response.
+
+    Args:
+        found: the responses to B rows.
+        y: their classes, `[B]`.
+        at: P points, `[P]`.
+        neuron: the index of the neuron.
+    """
     densities = found.density(at.double(), neuron)
     classes = {int(label): densities[y == label] for label in y.unique()}
     return {label: (each.mean(0), each.std(0, unbiased=False)) for label, each in classes.items()}

@@ -1,11 +1,11 @@
-"""What figures 3 and 8 share: the curves of a training whose phases were followed, and what is claimed of them."""
+"""What figures 3 and 8 share: tables, curves and rules for a training whose phases were tracked."""
 
 from typing import TYPE_CHECKING
 
-from ...analysis.phase import ANSWERS, transition
 from ...reports.svg import INK, line_style, style_axes
 from ..recipe import Json
-from ..verdicts import percent
+from ..verdicts import format_percent
+from .phase_transition import ANSWERS, find_transition
 from .trainings import Trained
 
 if TYPE_CHECKING:
@@ -20,14 +20,15 @@ LABELS = {
 }
 
 
-def followed(done: Trained) -> Json:
-    """What a cell keeps of a training."""
+def summarize_phases(done: Trained) -> Json:
+    """Return what a cell records of a tracked training."""
     chance = done.y.bincount().max().item() / len(done.y)
-    moved = transition(done.phases, chance)
+    moved = find_transition(done.phases, chance)
     return {"phases": done.phases, "chance": chance, "transition": None if moved is None else [moved.begins, moved.ends]}
 
 
-def row(cell: Json) -> Json:
+def tabulate_phases(cell: Json) -> Json:
+    """Return the columns of a table that describe the phases of a cell."""
     first, last, moved = cell["phases"][0], cell["phases"][-1], cell["transition"]
     alphas = [", ".join(f"{value:.1f}" for value in each["log_alpha"].values()) for each in (first, last)]
     return {
@@ -44,15 +45,16 @@ COLUMNS = {
 }
 
 
-def told(cell: Json) -> str:
+def describe_phases(cell: Json) -> str:
+    """Return the evidence for a verdict: the transition, and the accuracies at the end."""
     last, moved = cell["phases"][-1], cell["transition"]
     where = "no transition" if moved is None else f"transition in epochs {moved[0]} to {moved[1]}"
-    mean, average, zero = (percent(last[answer], 1) for answer in ("mean", "average", "zero-mean average"))
+    mean, average, zero = (format_percent(last[answer], 1) for answer in ("mean", "average", "zero-mean average"))
     return f"{where}; at the end mean {mean}, 20 draws {average}, 20 zero-mean draws {zero}"
 
 
-def kept(cell: Json) -> bool:
-    """Whether the average loses no more than 2 points from when the mean last answered like it."""
+def is_average_kept(cell: Json) -> bool:
+    """Whether the average loses at most 2 points from the last epoch in which the mean is within 2 points of it."""
     rows = cell["phases"][1:]
     like = [index for index, each in enumerate(rows) if each["mean"] >= each["average"] - 0.02]
     if not like or like[-1] == len(rows) - 1:
@@ -61,7 +63,8 @@ def kept(cell: Json) -> bool:
     return all(each["average"] >= before - 0.02 for each in rows[like[-1] :])
 
 
-def curves(axes: "Axes", cell: Json, label: bool) -> None:
+def draw_accuracies(axes: "Axes", cell: Json, label: bool) -> None:
+    """Draw the accuracy of every kind of answer over epochs."""
     epochs = [each["epoch"] for each in cell["phases"]]
     if cell["transition"]:
         axes.axvspan(*cell["transition"], color="#e8f1fb", zorder=0, label="transition" if label else None)
@@ -74,7 +77,8 @@ def curves(axes: "Axes", cell: Json, label: bool) -> None:
     style_axes(axes)
 
 
-def alphas(axes: "Axes", cell: Json) -> None:
+def draw_log_alphas(axes: "Axes", cell: Json) -> None:
+    """Draw log α over epochs, one line a layer."""
     for index, layer in enumerate(cell["phases"][0]["log_alpha"]):
         values = [each["log_alpha"][layer] for each in cell["phases"]]
         axes.plot([each["epoch"] for each in cell["phases"]], values, **(line_style(index) | {"color": INK}))

@@ -22,7 +22,7 @@ from ..data.catalog import SETS
 from ..experiments import Job, check_workers, describe_unfinished, run_jobs
 from ..runs.run_folder import describe_machine
 from . import results
-from .recipe import Json, Place, Recipe
+from .recipe import Json, Recipe, Workspace
 
 Report = Callable[[int, int, list[str]], None]
 """Is called with how many cells are finished, how many there are, and what the running ones report."""
@@ -48,11 +48,11 @@ class Reproduction:
 
     @property
     def folder(self) -> Path:
-        return self.work / self.recipe.of / f"{self.recipe.name}.{self.scale}"
+        return self.work / self.recipe.paper_name / f"{self.recipe.name}.{self.scale}"
 
     @property
     def shared(self) -> Path:
-        return self.work / self.recipe.of / "shared"
+        return self.work / self.recipe.paper_name / "shared"
 
     def read_cell(self, name: str) -> Json | None:
         """Return what a cell left in its folder, or None if it is not finished with the present options."""
@@ -60,7 +60,7 @@ class Reproduction:
 
     def read_cells(self) -> dict[str, Json]:
         """Return the cells that are finished, by name: from their folders, or from the results that were recorded."""
-        recorded = results.read(results.path(self.out, self.recipe, self.scale)).get("cells", {})
+        recorded = results.read_result(results.locate_result(self.out, self.recipe, self.scale)).get("cells", {})
         cells = {name: self.read_cell(name) or self._match(name, recorded.get(name)) for name in self.cells}
         return {name: cell for name, cell in cells.items() if cell is not None}
 
@@ -101,7 +101,7 @@ def reproduce(reproduction: Reproduction, workers: str = "1", report: Report | N
     """
     check_workers(workers)
     recipe, scale, out = reproduction.recipe, reproduction.scale, reproduction.out
-    folders = (results.path(out, recipe, scale).parent, reproduction.folder, reproduction.shared)
+    folders = (results.locate_result(out, recipe, scale).parent, reproduction.folder, reproduction.shared)
     for folder in folders:
         _check_folder(folder)
     finished = reproduction.read_cells()
@@ -119,7 +119,7 @@ def reproduce(reproduction: Reproduction, workers: str = "1", report: Report | N
         read_states=reproduction.read_states,
         report=_Recorder(reproduction, report),
     )
-    result = results.save(out, recipe, scale, reproduction.read_cells())
+    result = results.save_result(out, recipe, scale, reproduction.read_cells())
     if unfinished:
         raise PluribusError(f"{reproduction.title}: {describe_unfinished(unfinished, len(reproduction.cells), 'cells')}")
     return result
@@ -127,19 +127,19 @@ def reproduce(reproduction: Reproduction, workers: str = "1", report: Report | N
 
 def measure_cell(recipe: str, options: Json, folder: str, shared: str, data: str | None) -> None:
     """Measure one cell of a recipe, and write found.json. A worker calls this."""
-    from . import recipes
+    from . import load_recipes
 
-    place = Place(Path(folder), Path(shared), None if data is None else Path(data))
-    place.folder.mkdir(parents=True, exist_ok=True)
+    workspace = Workspace(Path(folder), Path(shared), None if data is None else Path(data))
+    workspace.folder.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     try:
-        place.tell("started")
+        workspace.report("started")
         with torch.random.fork_rng(devices=[]):
-            found = recipes()[recipe].measure(dict(options), place)
+            found = load_recipes()[recipe].measure(dict(options), workspace)
         cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": describe_machine(), "found": found}
-        write_file(place.folder / "found.json", format_json(cell) + "\n")
+        write_file(workspace.folder / "found.json", format_json(cell) + "\n")
     finally:
-        (place.folder / "state.txt").unlink(missing_ok=True)
+        (workspace.folder / "state.txt").unlink(missing_ok=True)
 
 
 class _Recorder:
@@ -154,7 +154,7 @@ class _Recorder:
         if self.report is not None:
             self.report(finished, total, texts)
         if self.recorded < finished < total:
-            results.save(job.out, job.recipe, job.scale, job.read_cells())
+            results.save_result(job.out, job.recipe, job.scale, job.read_cells())
         self.recorded = finished
 
 
