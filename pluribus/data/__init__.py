@@ -43,10 +43,10 @@ def load(name: str, folder: str | os.PathLike[str] | None = None, **options: Any
     >>> len(data.train), len(data.test), data.shape, data.task
     (1297, 500, (1, 8, 8), 'classification')
     """
-    known = SETS.get(name)
-    if known:
-        _check_options(name, options, known.options)
-        return check_data(known.reader(known, find_data_folder(folder), **options))
+    entry = SETS.get(name)
+    if entry:
+        _check_options(name, options, entry.options)
+        return check_data(entry.reader(entry, find_data_folder(folder), **options))
     read, takes = _find_reader(name)
     _check_options(name, options, takes)
     return check_data(read(Path(name).expanduser(), **options))

@@ -1,4 +1,4 @@
-"""The data sets that pluribus knows by name."""
+"""The catalog: data sets that `load` knows by name. A new set is one entry in `SETS`."""
 
 from . import cifar, digits, idx, npz, synthetic, table
 from .catalog_entry import CatalogEntry, DataFile
@@ -9,7 +9,7 @@ FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shi
 KUZUSHIJI = ("o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo")
 
 
-def _idx(folder: str, *digests: tuple[str, ...]) -> tuple[tuple[DataFile, ...], ...]:
+def _list_idx_files(folder: str, *digests: tuple[str, ...]) -> tuple[tuple[DataFile, ...], ...]:
     train, test = "train", "t10k"
     return (
         (
@@ -21,30 +21,31 @@ def _idx(folder: str, *digests: tuple[str, ...]) -> tuple[tuple[DataFile, ...], 
     )
 
 
-def _cifar(folder: str, suffix: str, kind: str, digests: dict[str, str]) -> tuple[DataFile, ...]:
+def _list_cifar_files(folder: str, suffix: str, kind: str, digests: dict[str, str]) -> tuple[DataFile, ...]:
     return tuple(
         DataFile(f"{folder}/{name}{suffix}", "test" if "test" in name else "train", (f"{kind}:{digest}",))
         for name, digest in digests.items()
     )
 
 
-# The MD5s are those that the authors and torchvision publish for the .gz files. The second ones are of the unzipped files, as
-# packages compress them anew: of MNIST and KMNIST derived from files with the published MD5, of Fashion-MNIST published, too.
-MNIST = _idx(
+# The first checksums are the MD5s that the authors and torchvision publish for the .gz files. The second ones are of the
+# unzipped files, because packages compress them again: for MNIST and KMNIST we computed them from files with the
+# published MD5, for Fashion-MNIST they are published too.
+MNIST = _list_idx_files(
     "mnist",
     ("md5:f68b3c2dcbeaaa9fbdd348bbdeb94873", "sha256:ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"),
     ("md5:d53e105ee54ea40749a09fcbcd1e9432", "sha256:65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"),
     ("md5:9fb629c4189551a2d022fa330f9573f3", "sha256:0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"),
     ("md5:ec29112dd5afa0611ce80d1b7f02629c", "sha256:ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
 )
-FASHION_MNIST = _idx(
+FASHION_MNIST = _list_idx_files(
     "fashion-mnist",
     ("md5:8d4fb7e6c68d591d4c3dfef9ec88bf0d", "md5:f4a8712d7a061bf5bd6d2ca38dc4d50a"),
     ("md5:25c81989df183df01b3e8a0aad5dffbe", "md5:9018921c3c673c538a1fc5bad174d6f9"),
     ("md5:bef4ecab320f06d8554ea6380940ec79", "md5:8181f5470baa50b63fa0f6fddb340f0a"),
     ("md5:bb300cfdad3c16e7a12a480ee83cd310", "md5:15d484375f8d13e6eb1aabb0c3f46965"),
 )
-KMNIST = _idx(
+KMNIST = _list_idx_files(
     "kmnist",
     ("md5:bdb82020997e1d708af4cf47b453dcf7",),
     ("md5:e144d726b3acfaa3e44228e80efcd344",),
@@ -52,9 +53,9 @@ KMNIST = _idx(
     ("md5:7320c461ea6c1c855c0b718fb2a4b134", "sha256:a11dc742be8e781a40a92f53d6a4957e7b7d36df2faa097659131ebfd8fd60c6"),
 )
 
-# Of the binary files the SHA-1s that MXNet publishes, of the python files the MD5s that torchvision does.
+# The binary files have the SHA-1s that MXNet publishes, the python files the MD5s that torchvision publishes.
 CIFAR10 = (
-    _cifar(
+    _list_cifar_files(
         "cifar-10-batches-bin",
         ".bin",
         "sha1",
@@ -67,7 +68,7 @@ CIFAR10 = (
             "test_batch": "67eb016db431130d61cd03c7ad570b013799c88c",
         },
     ),
-    _cifar(
+    _list_cifar_files(
         "cifar-10-batches-py",
         "",
         "md5",
@@ -82,13 +83,13 @@ CIFAR10 = (
     ),
 )
 CIFAR100 = (
-    _cifar(
+    _list_cifar_files(
         "cifar-100-binary",
         ".bin",
         "sha1",
         {"train": "e207cd2e05b73b1393c74c7f5e7bea451d63e08e", "test": "8fb6623e830365ff53cf14adec797474f5478006"},
     ),
-    _cifar(
+    _list_cifar_files(
         "cifar-100-python",
         "",
         "md5",
@@ -103,8 +104,8 @@ CIFAR_HOME = "https://www.cs.toronto.edu/~kriz"
 DRAWN = {"rows": "training rows", "test": "test rows", "seed": "of the draws"}
 
 
-def _uci(name: str, summary: str, columns: int, train: int, test: int) -> CatalogEntry:
-    """Rows are those of split 0; other splits may differ by one."""
+def _describe_uci(name: str, summary: str, columns: int, train: int, test: int) -> CatalogEntry:
+    """An entry whose row counts are those of split 0; other splits may differ by one row."""
     return CatalogEntry(
         f"uci-{name}",
         summary,
@@ -121,8 +122,8 @@ def _uci(name: str, summary: str, columns: int, train: int, test: int) -> Catalo
 
 
 SETS: dict[str, CatalogEntry] = {
-    known.name: known
-    for known in (
+    entry.name: entry
+    for entry in (
         CatalogEntry(
             "digits",
             "handwritten digits, inside scikit-learn",
@@ -251,10 +252,10 @@ SETS: dict[str, CatalogEntry] = {
             synthetic.draw_blundell,
             options=DRAWN | {"noise": "the standard deviation of the noise (default: 0.02)"},
         ),
-        _uci("concrete", "strength of concrete", 8, 927, 103),
-        _uci("energy", "heating load of buildings", 8, 692, 76),
-        _uci("yacht", "resistance of yachts", 6, 278, 30),
-        _uci("wine", "quality of red wine", 11, 1440, 159),
-        _uci("protein", "size of protein residues", 9, 41_157, 4573),
+        _describe_uci("concrete", "strength of concrete", 8, 927, 103),
+        _describe_uci("energy", "heating load of buildings", 8, 692, 76),
+        _describe_uci("yacht", "resistance of yachts", 6, 278, 30),
+        _describe_uci("wine", "quality of red wine", 11, 1440, 159),
+        _describe_uci("protein", "size of protein residues", 9, 41_157, 4573),
     )
 }

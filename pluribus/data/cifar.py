@@ -2,13 +2,12 @@
 
 Binary: records of one label byte (CIFAR-100: the coarse, then the fine one) and 3,072 pixels, channel by channel.
 
-Python: pickles. A pickle can run anything, so one is opened only if its checksum is the published one, from the very bytes that
-were checked; and even then by a reader that builds arrays and nothing else.
+Python: pickles. A pickle can run any code, so one is loaded only if its checksum is the published one, from the same bytes that
+were checked; and even then by an unpickler that builds arrays and nothing else.
 """
 
 import io
 import pickle
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,39 +22,43 @@ from .preparation import Pixels
 PIXELS = 3 * 32 * 32
 
 
-def read_cifar10(known: CatalogEntry, folder: Path) -> Data:
-    return _read(known, folder, b"labels", ("labels",))
+def read_cifar10(entry: CatalogEntry, folder: Path) -> Data:
+    """Read CIFAR-10 from the data folder. Raises: DataError if a file is missing or damaged."""
+    return _read(entry, folder, b"labels", ("labels",))
 
 
-def read_cifar100(known: CatalogEntry, folder: Path) -> Data:
-    return _read(known, folder, b"fine_labels", ("coarse", "fine"))
+def read_cifar100(entry: CatalogEntry, folder: Path) -> Data:
+    """Read CIFAR-100 with its 100 fine labels."""
+    return _read(entry, folder, b"fine_labels", ("coarse", "fine"))
 
 
-def read_cifar100_coarse(known: CatalogEntry, folder: Path) -> Data:
-    return _read(known, folder, b"coarse_labels", ("coarse", "fine"), 0)
+def read_cifar100_coarse(entry: CatalogEntry, folder: Path) -> Data:
+    """Read CIFAR-100 with its 20 coarse labels."""
+    return _read(entry, folder, b"coarse_labels", ("coarse", "fine"), 0)
 
 
-def _read(known: CatalogEntry, folder: Path, key: bytes, labels: tuple[str, ...], label: int = -1) -> Data:
-    """`labels` stand before the pixels of a binary record, `label` is the place of ours; `key` is its name in the pickles."""
-    found = known.find_files(folder)
+def _read(entry: CatalogEntry, folder: Path, key: bytes, labels: tuple[str, ...], label: int = -1) -> Data:
+    """`labels` come before the pixels of a binary record, `label` is the position of the one to use, `key` its pickled name."""
+    found = entry.find_files(folder)
     binary = all(path.suffix == ".bin" or path.name.endswith(".bin.gz") for path in found.values())
 
-    def part(name: str) -> Part | None:
-        read: Callable[[DataFile, Path], Part] = (
-            (lambda _, path: _records(path, len(labels), label)) if binary else (lambda file, path: _pickled(file, path, key))
-        )
-        parts = [read(file, path) for file, path in found.items() if file.part == name]
+    def read_part(name: str) -> Part | None:
+        files = {file: path for file, path in found.items() if file.part == name}
+        if binary:
+            parts = [_read_records(path, len(labels), label) for path in files.values()]
+        else:
+            parts = [_read_pickle(file, path, key) for file, path in files.items()]
         return Part(torch.cat([p.x for p in parts]), torch.cat([p.y for p in parts])) if parts else None
 
-    test = part("test")
-    assert test is not None  # find() sees to it
-    train = part("train") or take_no_rows(test)
+    test = read_part("test")
+    assert test is not None  # find_files() made sure
+    train = read_part("train") or take_no_rows(test)
     facts = {"format": "binary" if binary else "python"}
     where = str(next(iter(found.values())).parent)
-    return Data(known.name, train, test, Pixels.fit(train.x if len(train) else test.x), known.labels, where, facts)
+    return Data(entry.name, train, test, Pixels.fit(train.x if len(train) else test.x), entry.labels, where, facts)
 
 
-def _records(path: Path, labels: int, label: int) -> Part:
+def _read_records(path: Path, labels: int, label: int) -> Part:
     data, size = read_unzipped(path), labels + PIXELS
     if not data or len(data) % size:
         raise DataError(
@@ -65,15 +68,15 @@ def _records(path: Path, labels: int, label: int) -> Part:
     return Part(rows[:, labels:].reshape(-1, 3, 32, 32), rows[:, :labels][:, label].long())
 
 
-def _pickled(file: DataFile, path: Path, key: bytes) -> Part:
+def _read_pickle(file: DataFile, path: Path, key: bytes) -> Part:
     data = read_unzipped(path)
     if not file.is_exact(data):
         raise DataError(
-            f"{path} is a pickle, and its checksum is not the published one: it was not opened, as it could run anything; "
+            f"{path} is a pickle, and its checksum is not the published one: it was not loaded, because it could run any code; "
             "get it again, or use the binary version"
         )
     try:
-        stored = _Arrays(io.BytesIO(data), encoding="bytes").load()
+        stored = _ArrayUnpickler(io.BytesIO(data), encoding="bytes").load()
         x, y = np.asarray(stored[b"data"]), np.asarray(stored[key])
     except Exception as error:
         raise DataError(f"{path} cannot be read: {error}") from error
@@ -82,8 +85,8 @@ def _pickled(file: DataFile, path: Path, key: bytes) -> Part:
     return Part(torch.from_numpy(x.reshape(-1, 3, 32, 32).copy()), torch.from_numpy(y.astype(np.int64)))
 
 
-class _Arrays(pickle.Unpickler):
-    """Reads dictionaries, lists, numbers, bytes and arrays; every other name is refused."""
+class _ArrayUnpickler(pickle.Unpickler):
+    """Loads dictionaries, lists, numbers, bytes and arrays, and refuses every other name."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in (("numpy", "ndarray"), ("numpy", "dtype")):

@@ -1,7 +1,7 @@
-"""How a table's columns become numbers, learned from the training rows and kept with a run.
+"""How a table's columns become numbers. The encoding is fitted to the training rows and saved with a run.
 
-Numbers are standardised, with a second column of 0 and 1 for "is missing" where training values were missing. Texts become one
-column a category; one that training did not see is zero in all of them.
+Numbers are standardised; where training values were missing, a second column marks missing values by 1. A column of texts
+becomes one column for each category (one-hot); a category that training did not have is zero in all of them.
 """
 
 import math
@@ -15,13 +15,15 @@ from torch import Tensor
 from ..core.errors import DataError
 from .preparation import Preparation
 
-CATEGORIES = 100  # more different texts than this are names or notes, not categories
+CATEGORIES = 100  # a column with more different texts holds names or notes, not categories
 
 Frame = Any  # pandas.DataFrame, which is imported where it is needed
 Series = Any
 
 
 class Column(NamedTuple):
+    """The encoding of one column."""
+
     name: str
     kind: str
     """ "number" or "category"."""
@@ -29,11 +31,11 @@ class Column(NamedTuple):
     std: float = 1.0
     categories: tuple[str, ...] = ()
     missing: bool = False
-    """Were values missing in training?"""
+    """Whether values were missing in training."""
 
     @property
     def features(self) -> tuple[str, ...]:
-        """The columns that it becomes."""
+        """The names of the encoded columns."""
         own = tuple(f"{self.name}={text}" for text in self.categories) if self.kind == "category" else (self.name,)
         return own + ((f"{self.name} is missing",) if self.missing else ())
 
@@ -66,22 +68,22 @@ class Columns(Preparation):
 
     @staticmethod
     def fit(frame: Frame, **rest: Any) -> "Columns":
-        """The encoding of these training rows; columns that never change are left out."""
-        fitted = (_fit(name, frame[name]) for name in frame.columns)
+        """Fit the encoding to training rows; constant columns are left out. Raises: DataError if a column cannot be encoded."""
+        fitted = (_fit_column(name, frame[name]) for name in frame.columns)
         return Columns(columns=tuple(column for column in fitted if column), **rest)
 
     def encode(self, frame: Frame) -> Tensor:
-        """New rows → `[N, F]`. Columns that training did not use are ignored."""
+        """Encode new rows → `[N, F]`. Other columns are ignored. Raises: DataError if a column or a number is missing."""
         return self._encode(frame, fill=False)
 
     def encode_test(self, frame: Frame) -> Tensor:
-        """The same for test rows set aside from the table: a number missing here alone becomes the training mean."""
+        """Encode held-out rows of the training table: a number that is missing only here becomes the training mean."""
         return self._encode(frame, fill=True)
 
     def targets(self, frame: Frame) -> Tensor:
-        """The answers in a table like that of training, `[N]`: places among the classes, or real numbers."""
+        """The targets of a table like that of training, `[N]`: labels or real numbers. Raises: DataError if they do not fit."""
         if self.answer not in frame.columns:
-            raise DataError(f"the table must have the target {self.answer!r}, got {_listed(frame.columns)}")
+            raise DataError(f"the table must have the target {self.answer!r}, got {_join_names(frame.columns)}")
         series = frame[self.answer]
         if series.isna().any():
             raise DataError(f"the target {self.answer!r} is missing in {int(series.isna().sum())} rows: leave these rows out")
@@ -89,25 +91,24 @@ class Columns(Preparation):
             return torch.from_numpy(to_numbers(self.answer, series)).float()
         place = {text: index for index, text in enumerate(self.classes)}
         labels = [str(text) for text in to_texts(series)]
-        strange = next((text for text in labels if text not in place), None)
-        if strange is not None:
-            raise DataError(f"the target {self.answer!r} must be one of {_listed(self.classes)}, got {strange!r}")
+        unknown = next((text for text in labels if text not in place), None)
+        if unknown is not None:
+            raise DataError(f"the target {self.answer!r} must be one of {_join_names(self.classes)}, got {unknown!r}")
         return torch.tensor([place[text] for text in labels])
 
     def _encode(self, frame: Frame, fill: bool) -> Tensor:
         absent = [column.name for column in self.columns if column.name not in frame.columns]
         if absent:
-            raise DataError(
-                f"the table must have the columns that training had: {_listed(absent)} missing, got {_listed(frame.columns)}"
-            )
+            names = _join_names(frame.columns)
+            raise DataError(f"the table must have the columns that training had: {_join_names(absent)} missing, got {names}")
         parts = [np.zeros((len(frame), 0))]
         for column in self.columns:
-            make = _scaled if column.kind == "number" else _one_hot
+            make = _standardise if column.kind == "number" else _one_hot
             parts.append(make(column, frame[column.name], fill))
         return torch.from_numpy(np.concatenate(parts, 1)).float()
 
 
-def _fit(name: str, series: Series) -> Column | None:
+def _fit_column(name: str, series: Series) -> Column | None:
     empty = series.isna().to_numpy()
     missing = bool(empty.any())
     if empty.all():
@@ -120,27 +121,27 @@ def _fit(name: str, series: Series) -> Column | None:
         return Column(name, "number", float(values.mean()), 1.0 if constant else float(values.std()), (), missing)
     categories = tuple(sorted({text for text in to_texts(series) if text is not None}))
     if len(categories) > CATEGORIES:
-        raise _too_many(name, categories)
+        raise _describe_too_many(name, categories)
     return None if len(categories) == 1 and not missing else Column(name, "category", 0.0, 1.0, categories, missing)
 
 
-def _too_many(name: str, categories: tuple[str, ...]) -> DataError:
-    strange = [text for text in categories if not is_numeral(text)]
+def _describe_too_many(name: str, categories: tuple[str, ...]) -> DataError:
+    unknown = [text for text in categories if not is_numeral(text)]
     cure = f"leave it out with drop=[{name!r}]"
-    if 0 < len(strange) < len(categories) / 2:
-        return DataError(f"column {name!r} holds numbers, but also {_listed(strange)}: clear these cells, or {cure}")
+    if 0 < len(unknown) < len(categories) / 2:
+        return DataError(f"column {name!r} holds numbers, but also {_join_names(unknown)}: clear these cells, or {cure}")
     return DataError(
         f"column {name!r} has {len(categories)} different texts, more than the {CATEGORIES} that can be categories: {cure}"
     )
 
 
-def _scaled(column: Column, series: Series, fill: bool) -> np.ndarray:
+def _standardise(column: Column, series: Series, fill: bool) -> np.ndarray:
     values = to_numbers(column.name, series)
     empty = np.isnan(values)
     if empty.any() and not column.missing and not fill:
         raise DataError(
-            f"NaN in column {column.name!r}, row {_row(empty)}: it had no missing values in training; fill it in, or leave the "
-            "row out"
+            f"NaN in column {column.name!r}, row {_find_row(empty)}: it had no missing values in training; "
+            "fill it in, or leave the row out"
         )
     scaled = (np.where(empty, column.mean, values) - column.mean) / column.std
     return np.stack([scaled, empty] if column.missing else [scaled], 1)
@@ -158,34 +159,35 @@ def _one_hot(column: Column, series: Series, fill: bool) -> np.ndarray:
 
 
 def is_numeric(name: str, series: Series) -> bool:
+    """Whether a column holds numbers. Raises: DataError if it holds times."""
     from pandas.api import types
 
     if types.is_datetime64_any_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype):
         raise DataError(f"column {name!r} holds times: turn them into numbers, or leave it out with drop=[{name!r}]")
     if types.is_bool_dtype(series.dtype):
         return False
-    if types.is_object_dtype(series.dtype):  # Parquet's decimals come so
+    if types.is_object_dtype(series.dtype):  # decimals of Parquet have this type
         return types.infer_dtype(series, skipna=True) in ("decimal", "integer", "floating", "mixed-integer-float")
     return bool(types.is_numeric_dtype(series.dtype))
 
 
 def to_numbers(name: str, series: Series) -> np.ndarray:
-    """As real numbers, NaN where missing."""
+    """A column as real numbers, NaN where missing. Raises: DataError if a cell is no number or is infinite."""
     import pandas
 
     values = pandas.to_numeric(series, errors="coerce").astype("float64").to_numpy(copy=True)
     wrong = np.isnan(values) & series.notna().to_numpy()
     if wrong.any():
         raise DataError(
-            f"column {name!r} must hold numbers, got {str(series.iloc[int(wrong.argmax())])!r} in row {_row(wrong)}"
+            f"column {name!r} must hold numbers, got {str(series.iloc[int(wrong.argmax())])!r} in row {_find_row(wrong)}"
         )
     if np.isinf(values).any():
-        raise DataError(f"infinity in column {name!r}, row {_row(np.isinf(values))}: clear the cell, or leave the row out")
+        raise DataError(f"infinity in column {name!r}, row {_find_row(np.isinf(values))}: clear the cell, or leave the row out")
     return values
 
 
 def to_texts(series: Series) -> list[str | None]:
-    """As texts, None where missing. Whole numbers are written without a point: a gap in a column makes pandas read 5 as 5.0."""
+    """A column as texts, None where missing. Whole numbers get no point: a gap in a column makes pandas read 5 as 5.0."""
 
     def text(value: Any) -> str:
         whole = isinstance(value, float) and value.is_integer()
@@ -195,17 +197,18 @@ def to_texts(series: Series) -> list[str | None]:
 
 
 def is_numeral(text: str) -> bool:
+    """Whether a text is a number."""
     try:
         return not math.isnan(float(text))
     except ValueError:
         return False
 
 
-def _row(mask: np.ndarray) -> int:
-    """The first row marked, counted from one as people do."""
+def _find_row(mask: np.ndarray) -> int:
+    """The number of the first marked row, counted from one."""
     return int(mask.argmax()) + 1
 
 
-def _listed(names: Any) -> str:
+def _join_names(names: Any) -> str:
     names = list(names)
     return ", ".join(repr(str(name)) for name in names[:5]) + (", …" if len(names) > 5 else "")

@@ -1,6 +1,6 @@
-"""What corruptions are made of: draws for each image, filters, warps and textures of batches `[B, C, H, W]` in double.
+"""The parts of corruptions: draws for each image, filters, warps and textures of batches `[B, C, H, W]` in double precision.
 
-Double precision is for the last step: an image rounds to the same bytes however many others were computed beside it.
+Double precision makes the result independent of the batch: an image rounds to the same bytes, whichever images are beside it.
 """
 
 import math
@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from torch import Generator, Tensor
 
 Border = Literal["nearest", "reflect"]
-"""Beyond the edge lies the edge pixel, or the image mirrored at its edge: the modes of scipy.ndimage of these names."""
+"""Beyond the edge, the edge pixel is repeated or the image is mirrored at its edge: scipy.ndimage's modes of that name."""
 
 
 class ImageDraws:
-    """Random numbers for B images, each from its own generator: what one image gets does not depend on the others."""
+    """Random numbers for B images, each from its own generator: the draws of an image do not depend on the other images."""
 
     def __init__(self, seeds: Sequence[int]) -> None:
         self.generators = [Generator().manual_seed(seed) for seed in seeds]
@@ -29,7 +29,7 @@ class ImageDraws:
         return out.double()
 
     def uniform(self, low: float, high: float, *shape: int) -> Tensor:
-        """Even between `low` and `high`, `[B, *shape]`."""
+        """Uniform between `low` and `high`, `[B, *shape]`."""
         out = torch.empty(len(self.generators), *shape)
         for row, generator in zip(out.unbind(), self.generators, strict=True):
             row.uniform_(generator=generator)
@@ -41,25 +41,25 @@ class ImageDraws:
 
 
 def luma(x: Tensor) -> Tensor:
-    """How bright each pixel looks, `[B, 1, H, W]`: the weights of ITU-R BT.601."""
+    """The brightness of each pixel, `[B, 1, H, W]`, with the weights of ITU-R BT.601."""
     if x.shape[1] == 1:
         return x
     return (x * torch.tensor([0.299, 0.587, 0.114], dtype=x.dtype).view(3, 1, 1)).sum(1, keepdim=True)
 
 
-def paint(colour: tuple[int, int, int], channels: int) -> Tensor:
-    """A colour given as bytes, `[C, 1, 1]` from 0 to 1; for one channel, its grey."""
+def convert_colour(colour: tuple[int, int, int], channels: int) -> Tensor:
+    """Convert a colour from bytes to `[C, 1, 1]` from 0 to 1; for one channel, to its brightness."""
     rgb = torch.tensor(colour, dtype=torch.double).view(1, 3, 1, 1) / 255
     return (rgb if channels == 3 else luma(rgb))[0]
 
 
 def apply_separable(x: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """`[B, C, H, W]` → `[B, C, H', W']` by a matrix `[H', H]` from the left and one `[W', W]` from the right."""
+    """Apply a matrix `[H', H]` to the rows and one `[W', W]` to the columns: `[B, C, H, W]` → `[B, C, H', W']`."""
     return rows @ (x @ columns.T)
 
 
 def blur(x: Tensor, sigma: float, border: Border = "nearest", truncate: float = 4.0) -> Tensor:
-    """A Gaussian blur, cut off at `truncate` standard deviations."""
+    """Apply a Gaussian blur that is cut off at `truncate` standard deviations."""
     return apply_separable(x, *(_gaussian_matrix(size, sigma, border, truncate) for size in x.shape[-2:]))
 
 
@@ -78,20 +78,20 @@ def _gaussian_matrix(size: int, sigma: float, border: Border, truncate: float) -
 
 
 def convolve(x: Tensor, kernel: Tensor) -> Tensor:
-    """Every channel with one kernel `[k, k]`; beyond the edge lies the image mirrored at its outermost pixels."""
+    """Convolve every channel with one kernel `[k, k]`; beyond the edge, the image is mirrored at its outermost pixels."""
     height, width, reach = *x.shape[-2:], len(kernel) // 2
     padded, out = F.pad(x, (reach,) * 4, mode="reflect"), torch.zeros_like(x)
-    for down, right in kernel.nonzero().tolist():  # a sixth of the time of F.conv2d, which is slow in double
+    for down, right in kernel.nonzero().tolist():  # F.conv2d is slow in double: this takes a sixth of its time
         out.add_(padded[..., down : down + height, right : right + width], alpha=kernel[down, right].item())
     return out
 
 
 def streak(x: Tensor, angle: Tensor, radius: int, sigma: float) -> Tensor:
-    """Every image drawn out along its own angle `[B]`, in degrees, by half a Gaussian of 2·radius + 1 pixels' length.
+    """Blur every image along its own angle `[B]`, in degrees, by half a Gaussian that is 2·radius + 1 pixels long.
 
         y(p) = Σ_i w_i x(p + round(i·(cos, sin))),    w_i ∝ exp(−i² / 2σ²),    i = 0 … 2·radius
 
-    To one side and from whole pixels, as ImageMagick's motion blur is; beyond the edge lies the edge pixel.
+    It goes to one side and takes whole pixels, like ImageMagick's motion blur; beyond the edge, the edge pixel is repeated.
     """
     (batch, channels, height, width), steps = x.shape, torch.arange(2 * radius + 1, dtype=torch.double)
     weights = torch.exp(-0.5 * (steps / sigma) ** 2)
@@ -109,7 +109,7 @@ def streak(x: Tensor, angle: Tensor, radius: int, sigma: float) -> Tensor:
 
 
 def zoom(x: Tensor, factor: float) -> Tensor:
-    """The middle of every image, enlarged to the size of the whole."""
+    """Enlarge the middle of every image to the size of the whole."""
     sizes = x.shape[-2:]
     kept = [math.ceil(size / factor) for size in sizes]
     top, left = ((size - some) // 2 for size, some in zip(sizes, kept, strict=True))
@@ -120,13 +120,13 @@ def zoom(x: Tensor, factor: float) -> Tensor:
 
 
 def resize(pixels: Tensor, height: int, width: int) -> Tensor:
-    """Whole numbers `[B, C, H, W]` averaged over boxes and rounded, across, then down, as Pillow's box filter does."""
+    """Average whole numbers `[B, C, H, W]` over boxes and round, first across, then down, like Pillow's box filter."""
     across = (pixels @ _box_matrix(pixels.shape[-1], width).T + 0.5).floor()
     return (_box_matrix(pixels.shape[-2], height) @ across + 0.5).floor()
 
 
 def _box_matrix(size: int, new: int) -> Tensor:
-    """`[new, size]`: a new pixel is the mean of the old ones whose middle lies in its box, or of the one it lies in."""
+    """`[new, size]`: a new pixel is the mean of the old pixels whose middle lies in its box, or of the one in which it lies."""
     scale = size / new
     middle = (torch.arange(new, dtype=torch.double).view(-1, 1) + 0.5) * scale
     apart = (torch.arange(size, dtype=torch.double) + 0.5 - middle) / max(scale, 1.0)
@@ -135,9 +135,9 @@ def _box_matrix(size: int, new: int) -> Tensor:
 
 
 def warp(x: Tensor, places: Tensor, *, repeat_edge: bool) -> Tensor:
-    """Every pixel from its place `[B, H, W, 2]`, row and column, between pixels by bilinear interpolation.
+    """Take every pixel from its place `[B, H, W, 2]` (row, column), with bilinear interpolation between pixels.
 
-    Beyond the edge lies the mirrored image, its edge pixel once more or not.
+    Beyond the edge, the image is mirrored; `repeat_edge` says whether its edge pixel is repeated.
     """
     sizes = torch.tensor(x.shape[-2:], dtype=x.dtype)
     grid = (2 * places + 1) / sizes - 1 if repeat_edge else 2 * places / (sizes - 1) - 1
@@ -145,7 +145,7 @@ def warp(x: Tensor, places: Tensor, *, repeat_edge: bool) -> Tensor:
 
 
 def draw_plasma(draws: ImageDraws, height: int, width: int, decay: float) -> Tensor:
-    """Clouds from 0 to 1, `[B, 1, H, W]`, by diamond-square on a torus; the higher `decay`, the smoother.
+    """Draw clouds from 0 to 1, `[B, 1, H, W]`, by diamond-square on a torus; the higher `decay`, the smoother.
 
     Each round halves the mesh: the middle of every square becomes the mean of its corners plus noise, then the middle of
     every side the mean of its four neighbours plus noise; then the noise shrinks by `decay`².
@@ -168,7 +168,7 @@ def draw_plasma(draws: ImageDraws, height: int, width: int, decay: float) -> Ten
 
 
 def measure_distances(marked: Tensor, most: int) -> Tensor:
-    """How far each pixel of `[B, 1, H, W]` is from the nearest marked one, in pixels, at most `most`."""
+    """The distance of each pixel of `[B, 1, H, W]` from the nearest marked one, in pixels and at most `most`."""
     squares = torch.where(marked, 0.0, float(most**2)).double()
     for _ in range(2):  # along the rows, then along the columns: Pythagoras adds the squares
         squares = squares.mT

@@ -1,6 +1,7 @@
-"""The corruptions one by one: images `[B, C, H, W]` from 0 to 1 → the same corrupted, before clipping.
+"""The corruptions: each takes images `[B, C, H, W]` from 0 to 1 and returns them corrupted, before clipping.
 
-Each takes the images, the draws, and the constants of one severity, as the tables in corruptions.py list them.
+Its arguments are the images, their draws, and the constants of one severity, which the tables in corruptions.py list. A new
+corruption is a function here and a row in one of these tables.
 """
 
 import io
@@ -13,11 +14,11 @@ from torch import Tensor
 from .corruption_filters import (
     ImageDraws,
     blur,
+    convert_colour,
     convolve,
     draw_plasma,
     luma,
     measure_distances,
-    paint,
     resize,
     streak,
     warp,
@@ -30,25 +31,28 @@ MUD = (63, 42, 20)
 
 
 def gaussian_noise(x: Tensor, draws: ImageDraws, std: float) -> Tensor:
+    """Add Gaussian noise."""
     return x + std * draws.normal(*x.shape[1:])
 
 
 def shot_noise(x: Tensor, draws: ImageDraws, photons: float) -> Tensor:
-    """Light counted: white is `photons` of them on average."""
+    """Poisson noise of counted photons: a white pixel has `photons` of them on average."""
     return draws.poisson(photons * x) / photons
 
 
 def impulse_noise(x: Tensor, draws: ImageDraws, share: float) -> Tensor:
-    """A share of the values, each channel's for itself, becomes 0 or 1, one as likely as the other."""
+    """A share of the values becomes 0 or 1 with equal probability, in each channel on its own."""
     place = draws.uniform(0, 1, *x.shape[1:])
     return torch.where(place < share, (place < share / 2).to(x.dtype), x)
 
 
 def speckle_noise(x: Tensor, draws: ImageDraws, std: float) -> Tensor:
+    """Add Gaussian noise in proportion to the brightness."""
     return x + x * std * draws.normal(*x.shape[1:])
 
 
 def gaussian_blur(x: Tensor, draws: ImageDraws, sigma: float) -> Tensor:
+    """Blur by a Gaussian."""
     return blur(x, sigma)
 
 
@@ -81,13 +85,14 @@ def defocus_blur(x: Tensor, draws: ImageDraws, radius: float, softness: float) -
 
 
 def motion_blur(x: Tensor, draws: ImageDraws, radius: int, sigma: float) -> Tensor:
+    """Blur along a random direction within 45° of the horizontal."""
     return streak(x, draws.uniform(-45, 45), radius, sigma)
 
 
 def zoom_blur(x: Tensor, draws: ImageDraws, steps: int) -> Tensor:
     """The mean of the image and of `steps` enlargements of it, by 1, 1.01, 1.02, …
 
-    As many as the published `np.arange(1, 1.06, 0.01)` and so on have, which end before or after their last as rounding will.
+    The steps are as many as the published `np.arange(1, 1.06, 0.01)` and so on have; rounding decides whether their end is in.
     """
     out = x.clone()
     for step in range(steps):
@@ -107,7 +112,8 @@ def snow(
 
 
 def frost(x: Tensor, draws: ImageDraws, kept: float, added: float) -> Tensor:
-    return kept * x + added * _ice(draws, *x.shape[2:]) * paint(ICE, x.shape[1])
+    """Cover the image with a frozen pane."""
+    return kept * x + added * _ice(draws, *x.shape[2:]) * convert_colour(ICE, x.shape[1])
 
 
 def _ice(draws: ImageDraws, height: int, width: int) -> Tensor:
@@ -124,6 +130,7 @@ def _ice(draws: ImageDraws, height: int, width: int) -> Tensor:
 
 
 def fog(x: Tensor, draws: ImageDraws, thickness: float, decay: float) -> Tensor:
+    """Add clouds, and scale the sum back to the image's highest value."""
     height, width = x.shape[2:]
     brightest = x.amax((1, 2, 3), keepdim=True)
     return (x + thickness * draw_plasma(draws, height, width, decay)) * brightest / (brightest + thickness)
@@ -137,6 +144,7 @@ def brightness(x: Tensor, draws: ImageDraws, shift: float) -> Tensor:
 
 
 def contrast(x: Tensor, draws: ImageDraws, kept: float) -> Tensor:
+    """Move all values towards the mean of their channel."""
     mean = x.mean((2, 3), keepdim=True)
     return mean + kept * (x - mean)
 
@@ -163,12 +171,14 @@ def _with_one(points: Tensor) -> Tensor:
 
 
 def pixelate(x: Tensor, draws: ImageDraws, share: float) -> Tensor:
+    """Shrink the image by box averages and enlarge it again."""
     height, width = x.shape[2:]
     small = resize((255 * x).round(), int(height * share), int(width * share))
     return resize(small, height, width) / 255
 
 
 def jpeg_compression(x: Tensor, draws: ImageDraws, quality: int) -> Tensor:
+    """Compress the image as JPEG and decode it. Raises: ImportError if pillow is not installed."""
     from PIL import Image
 
     pictures = (255 * x).round().byte().movedim(1, -1).numpy()
@@ -188,15 +198,15 @@ def spatter(
     if mud:
         cover = blur((liquid > level).double(), strength)
         cover = torch.where(cover < 0.8, 0.0, cover)
-        return (1 - cover) * x + cover * paint(MUD, x.shape[1])
+        return (1 - cover) * x + cover * convert_colour(MUD, x.shape[1])
     wet = liquid >= level
     shine = torch.where(wet, liquid.clamp(max=1) * _relief(wet), 0.0)
     shine = shine / shine.amax((2, 3), keepdim=True).clamp(min=1e-9)
-    return x + strength * shine * paint(WATER, x.shape[1])
+    return x + strength * shine * convert_colour(WATER, x.shape[1])
 
 
 def _relief(wet: Tensor) -> Tensor:
-    """How much light each pixel of the drops throws back: high where the way to their edges grows to the lower right."""
+    """The light that each pixel of the drops reflects: high where the distance to their edges grows to the lower right."""
     box = torch.full((3, 3), 1 / 9)
     edge = wet & (convolve(wet.double(), box) < 0.999)
     steps = convolve(measure_distances(edge, 20), box).long()
@@ -205,7 +215,7 @@ def _relief(wet: Tensor) -> Tensor:
     )
     ranks = counts.cumsum(1)
     lowest = counts.gather(1, steps.flatten(1).amin(1, keepdim=True))
-    even = (ranks - lowest) / (ranks[:, -1:] - lowest).clamp(min=1)  # every brightness as frequent as every other
+    even = (ranks - lowest) / (ranks[:, -1:] - lowest).clamp(min=1)  # equalised: every brightness is equally frequent
     light = even.gather(1, steps.flatten(1)).view_as(edge)
     emboss = torch.tensor([[-2, -1, 0], [-1, 1, 1], [0, 1, 2]])
     return convolve(convolve(light, emboss).clamp(0, 1), box)

@@ -1,6 +1,6 @@
-"""Common corruptions of images, each at five severities: how a network does when the world is not as in training.
+"""Common corruptions of images at five severities, to measure how robust a network is to a shift of its inputs.
 
-    corrupted(images, "fog", severity=3)
+    corrupt(images, "fog", severity=3)
 
 15 kinds are the standard benchmark, over which mean corruption errors are taken; 4 more are for tuning. The constants
 are those of CIFAR-10-C: they suit images of about 32 × 32 pixels, grey or in colour, and work from 8 × 8 on.
@@ -10,10 +10,10 @@ constants: github.com/hendrycks/robustness, ImageNet-C/create_c/make_cifar_c.py.
 
 Departures, so that no photograph and no other library is needed:
 
-- Frost is made, not photographed: grains and needles of ice, mixed in by the same constants.
-- Spatter's drops of water end where wet meets dry; there, Canny finds their edges and OpenCV rounds distances.
-- Motion blur and the streaks of snow have ImageMagick's kernel, but are not rounded to bytes in between.
-- Bytes are rounded; there they are cut off, which darkens everything by half a level.
+- Frost is computed, not photographed: grains and needles of ice are mixed in with the same constants.
+- Spatter's drops of water end where wet meets dry; the original finds their edges with Canny and rounds distances with OpenCV.
+- Motion blur and the streaks of snow use ImageMagick's kernel, but are not rounded to bytes in between.
+- Values are rounded to bytes; the original cuts them off, which darkens all images by half a level.
 - An image gets the same draws at every severity, so that severities differ by their constants alone.
 
 Not every constant grows: the mean squared distance from the clean images rises with severity for all kinds but glass-blur
@@ -87,14 +87,17 @@ EXTRA: tuple[str, ...] = tuple(_EXTRA)
 KINDS = STANDARD + EXTRA
 SEVERITIES = (1, 2, 3, 4, 5)
 SMALLEST = 8
-AT_ONCE = 2**20  # values: enough to keep torch busy, and small enough that memory does not grow with the set
+CHUNK = 2**20  # values at once: enough to keep torch busy, and few enough that memory does not grow with the set
 
 
 def corrupt(images: Tensor, kind: str, severity: int, seed: int = 0, *, first: int = 0) -> Tensor:
-    """Bytes `[N, C, H, W]` in one of `KINDS`, at a severity from 1 to 5; bytes again.
+    """Corrupt images in one of `KINDS`, at a severity from 1 to 5.
 
-    What is drawn for an image is a function of the seed, the kind, and the image's number in its set: neither torch's
-    generator nor the other images matter. A set that comes in parts says with `first` the number of a part's first image.
+    The draws of an image depend on the seed, the kind, and the image's number in its set, not on torch's generator or the other
+    images. If a set comes in parts, `first` is the number of a part's first image.
+
+    Args: bytes `[N, C, H, W]` with 1 or 3 channels. Returns: bytes of the same shape.
+    Raises: ValueError if the kind, the severity or the shape is wrong; TypeError if the images are no bytes.
 
     >>> images = torch.full((2, 1, 8, 8), 100, dtype=torch.uint8)
     >>> corrupt(images, "brightness", severity=2)[0, 0, 0, 0]
@@ -103,13 +106,13 @@ def corrupt(images: Tensor, kind: str, severity: int, seed: int = 0, *, first: i
     True
     """
     _check(images, kind, severity)
-    corrupt, constants = _TABLE[kind]
-    name, rows = zlib.crc32(kind.encode()), max(1, AT_ONCE // images[:1].numel()) if len(images) else 1
+    apply, constants = _TABLE[kind]
+    place, rows = zlib.crc32(kind.encode()), max(1, CHUNK // images[:1].numel()) if len(images) else 1
     parts = []
     for start in range(0, len(images), rows):
         part = images[start : start + rows].cpu()
-        draws = ImageDraws([derive_seed(seed, name, first + start + row) for row in range(len(part))])
-        values = corrupt(part.double() / 255, draws, *constants[severity - 1])
+        draws = ImageDraws([derive_seed(seed, place, first + start + row) for row in range(len(part))])
+        values = apply(part.double() / 255, draws, *constants[severity - 1])
         parts.append((255 * values.clamp(0, 1) + 0.5).byte())
     return torch.cat(parts).to(images.device) if parts else images.clone()
 

@@ -1,4 +1,4 @@
-"""The 1,797 handwritten digits, 8×8, that scikit-learn brings along: no file, no network."""
+"""The 1,797 handwritten digits, 8×8, that are part of scikit-learn: they need no file and no network."""
 
 from pathlib import Path
 
@@ -10,15 +10,16 @@ from .preparation import Pixels
 from .split import split_rows
 
 
-def read(known: CatalogEntry, folder: Path) -> Data:
+def read(entry: CatalogEntry, folder: Path) -> Data:
+    """Read the digits. Raises: ImportError if scikit-learn is not installed."""
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
         raise ImportError("the digits come with scikit-learn: pip install scikit-learn") from error
     stored = load_digits()
-    # Stored as 0..16.
+    # scikit-learn stores the pixels as 0 to 16.
     x = (torch.from_numpy(stored.images) * 255 / 16).round().to(torch.uint8).unsqueeze(1)
     every = Part(x, torch.from_numpy(stored.target).long())
-    keep, test = split_rows(known.test, len(every), seed=0, labels=every.y)
-    train = every.rows(keep)
-    return Data(known.name, train, every.rows(test), Pixels.fit(train.x), known.labels, "scikit-learn")
+    keep, test = split_rows(entry.test, len(every), seed=0, labels=every.y)
+    train = every.take_rows(keep)
+    return Data(entry.name, train, every.take_rows(test), Pixels.fit(train.x), entry.labels, "scikit-learn")

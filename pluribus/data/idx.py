@@ -1,7 +1,7 @@
-"""Idx files, the format of MNIST and of the sets made in its image.
+"""Idx files, the format of MNIST and of the sets that were made like it.
 
-Two zero bytes, the type of the numbers (8: bytes), how many axes; the length of every axis as four bytes, the highest first;
-then the numbers.
+A file holds two zero bytes, the type of the numbers (8: bytes), the number of axes, the length of every axis as four bytes with
+the highest first, and then the numbers.
 """
 
 import math
@@ -17,23 +17,24 @@ from .catalog_entry import CatalogEntry, read_unzipped
 from .dataset import Data, Part, take_no_rows
 from .preparation import Pixels
 
-WHAT = {1: "labels", 3: "images"}
+CONTENT = {1: "labels", 3: "images"}
 
 
-def read(known: CatalogEntry, folder: Path) -> Data:
-    found = known.find_files(folder)
+def read(entry: CatalogEntry, folder: Path) -> Data:
+    """Read a set from the data folder. Raises: DataError if a file is missing or damaged."""
+    found = entry.find_files(folder)
     parts = {}
     for part in ("train", "test"):
         paths = [path for file, path in found.items() if file.part == part]
         if paths:
-            parts[part] = _part(*paths)
+            parts[part] = _read_part(*paths)
     test = parts["test"]
     train = parts.get("train", take_no_rows(test))
     preparation = Pixels.fit(train.x if len(train) else test.x)
-    return Data(known.name, train, test, preparation, known.labels, str(next(iter(found.values())).parent))
+    return Data(entry.name, train, test, preparation, entry.labels, str(next(iter(found.values())).parent))
 
 
-def _part(images: Path, labels: Path) -> Part:
+def _read_part(images: Path, labels: Path) -> Part:
     x, y = parse(read_unzipped(images), images, 3), parse(read_unzipped(labels), labels, 1)
     if len(x) != len(y):
         raise DataError(f"{images} holds {len(x)} images, and {labels.name} {len(y)} labels: they do not belong together")
@@ -41,7 +42,7 @@ def _part(images: Path, labels: Path) -> Part:
 
 
 def parse(data: bytes, path: Path, axes: int) -> Tensor:
-    """Bytes of an idx file → a tensor with so many axes.
+    """Turn the bytes of an idx file into a tensor with this many axes. Raises: DataError if they are none; it names the path.
 
     >>> parse(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]), Path("labels"), 1)
     tensor([7, 9], dtype=torch.uint8)
@@ -49,8 +50,8 @@ def parse(data: bytes, path: Path, axes: int) -> Tensor:
     if len(data) < 4 or data[:3] != b"\0\0\x08":
         raise DataError(f"{path} is no idx file of bytes: it must begin with 0, 0, 8, got {list(data[:3])}")
     if data[3] != axes:
-        hint = f"it holds {WHAT[data[3]]}; are two files swapped?" if data[3] in WHAT else f"it has {data[3]} axes"
-        raise DataError(f"{path} must hold {WHAT[axes]}, {axes} axes, but {hint}")
+        hint = f"it holds {CONTENT[data[3]]}; are two files swapped?" if data[3] in CONTENT else f"it has {data[3]} axes"
+        raise DataError(f"{path} must hold {CONTENT[axes]}, {axes} axes, but {hint}")
     start = 4 + 4 * axes
     if len(data) < start:
         raise DataError(f"{path} is cut off within its first {start} bytes: get it again")

@@ -17,13 +17,13 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", "
 OPTIONS = {
     "size": "bring all images to this size: one number, or height and width (default: the size that all have)",
     "channels": "1 or 3 (default: 1 if all images are gray)",
-    "test": "the share of the images set aside for the test where there is no test folder (default: 0.2)",
+    "test": "the share of the images held out for the test where there is no test folder (default: 0.2)",
     "seed": "which images those are (default: 0)",
 }
 
 GRAY = ("1", "L", "LA")
-PHOTOGRAPHS = ("JPEG", "MPO", "TIFF", "WEBP")  # cameras note in these which way is up
-DEEP = ("I", "F", "I;16", "I;16B", "I;16L")  # pillow would clip these, not scale them
+PHOTOGRAPHS = ("JPEG", "MPO", "TIFF", "WEBP")  # in these, cameras record which way is up
+DEEP = ("I", "F", "I;16", "I;16B", "I;16L")  # pillow would clip these instead of scaling them
 
 Header = tuple[tuple[int, int], str]
 """Height and width as seen upright, and pillow's mode."""
@@ -37,16 +37,20 @@ def read(
     test: float = 0.2,
     seed: int = 0,
 ) -> Data:
+    """Read the images of a folder; `OPTIONS` says what the options mean.
+
+    Raises: DataError if there are not two classes, if images differ in size and no size is set, or if one cannot be read.
+    """
     held = check_share("test", test)
     if channels not in (None, 1, 3):
         raise DataError(f"channels must be 1 or 3, got {channels!r}")
-    train, tested = _layout(path)
+    train, tested = _find_images(path)
     classes = tuple(train)
-    strange = [name for name in tested if name not in train]
-    if strange:
-        raise DataError(f"{path}: the test folder has the class {strange[0]!r}, which the training folder has not")
-    headers = {image: _header(image) for folder in (train, tested) for images in folder.values() for image in images}
-    height, width = _size(path, headers, size)
+    unknown = [name for name in tested if name not in train]
+    if unknown:
+        raise DataError(f"{path}: the test folder has the class {unknown[0]!r}, which the training folder has not")
+    headers = {image: _read_header(image) for folder in (train, tested) for images in folder.values() for image in images}
+    height, width = _choose_size(path, headers, size)
     if channels is None:
         channels = 1 if all(mode in GRAY for _, mode in headers.values()) else 3
 
@@ -59,28 +63,28 @@ def read(
     if tested:
         kept, others = every, part(tested)
     else:
-        keep, aside_rows = split_rows(round(len(every) * held), len(every), seed, every.y)
-        kept, others = every.rows(keep), every.rows(aside_rows) if held else take_no_rows(every)
+        keep, held_out = split_rows(round(len(every) * held), len(every), seed, every.y)
+        kept, others = every.take_rows(keep), every.take_rows(held_out) if held else take_no_rows(every)
     facts = {} if size is None else {"resized to": f"{height} × {width}"}
     return Data(path.resolve().name, kept, others, Pixels.fit(kept.x), classes, str(path), facts)
 
 
-def _layout(path: Path) -> tuple[dict[str, list[Path]], dict[str, list[Path]]]:
+def _find_images(path: Path) -> tuple[dict[str, list[Path]], dict[str, list[Path]]]:
     """Class → images, for training and for the test."""
-    inside = {folder.name: folder for folder in _folders(path)}
-    if "train" in inside and _folders(inside["train"]):  # else it is a class called train
+    inside = {folder.name: folder for folder in _list_folders(path)}
+    if "train" in inside and _list_folders(inside["train"]):  # else it is a class called train
         test = next((inside[name] for name in ("test", "val", "valid", "validation") if name in inside), None)
-        return _classes(inside["train"]), _classes(test) if test else {}
-    return _classes(path), {}
+        return _list_classes(inside["train"]), _list_classes(test) if test else {}
+    return _list_classes(path), {}
 
 
-def _folders(path: Path) -> list[Path]:
+def _list_folders(path: Path) -> list[Path]:
     return sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
 
 
-def _classes(path: Path) -> dict[str, list[Path]]:
+def _list_classes(path: Path) -> dict[str, list[Path]]:
     found = {}
-    for folder in _folders(path):
+    for folder in _list_folders(path):
         images = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() in SUFFIXES and entry.is_file())
         if not images:
             raise DataError(f"{folder} holds no images ({', '.join(SUFFIXES)}): fill it or remove it, it counts as a class")
@@ -90,7 +94,7 @@ def _classes(path: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _size(path: Path, headers: dict[Path, Header], size: Any) -> tuple[int, int]:
+def _choose_size(path: Path, headers: dict[Path, Header], size: Any) -> tuple[int, int]:
     if size is not None:
         pair = (size, size) if isinstance(size, int) else tuple(size)
         if len(pair) != 2 or not all(isinstance(n, int) and n > 0 for n in pair):
@@ -106,18 +110,18 @@ def _size(path: Path, headers: dict[Path, Header], size: Any) -> tuple[int, int]
     return next(iter(sizes))
 
 
-def _header(path: Path) -> Header:
-    with _opened(path) as image:
+def _read_header(path: Path) -> Header:
+    with _open(path) as image:
         width, height = image.size
         turned = image.format in PHOTOGRAPHS and image.getexif().get(0x0112, 1) >= 5
         return ((width, height) if turned else (height, width)), image.mode
 
 
 def decode(paths: list[Path], height: int, width: int, channels: int) -> Tensor:
-    """Images upright and in one size: bytes, `[N, C, H, W]`."""
+    """Read images upright and in one size → bytes `[N, C, H, W]`. Raises: DataError if one cannot be read."""
     pixels = np.empty((len(paths), height, width, channels), np.uint8)
     for row, path in zip(pixels, paths, strict=True):
-        with _opened(path) as image:
+        with _open(path) as image:
             from PIL import ImageOps
 
             try:
@@ -126,12 +130,12 @@ def decode(paths: list[Path], height: int, width: int, channels: int) -> Tensor:
                 if upright.size != (width, height):
                     upright = upright.resize((width, height))
             except (OSError, SyntaxError, ValueError, EOFError) as error:
-                raise _broken(path, error) from error
+                raise _describe_broken(path, error) from error
             row[:] = np.asarray(upright).reshape(height, width, channels)
     return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
 
 
-def _opened(path: Path) -> Any:
+def _open(path: Path) -> Any:
     try:
         from PIL import Image
     except ImportError as error:
@@ -139,11 +143,11 @@ def _opened(path: Path) -> Any:
     try:
         image = Image.open(path)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise _broken(path, error) from error
+        raise _describe_broken(path, error) from error
     if image.mode in DEEP:
         raise DataError(f"{path} has more than 8 bits a pixel ({image.mode}): save it with 8")
     return image
 
 
-def _broken(path: Path, error: Exception) -> DataError:
+def _describe_broken(path: Path, error: Exception) -> DataError:
     return DataError(f"{path} cannot be read as an image ({error}): repair it or remove it")

@@ -1,4 +1,7 @@
-"""NumPy archives: x and y, or x_train, y_train, x_test and y_test. Images are bytes, channels first or last; rows, numbers."""
+"""NumPy archives (.npz) that hold x and y, or x_train, y_train, x_test and y_test.
+
+Images are bytes, with the channels first or last; rows are numbers. Whole targets are labels, real ones those of a regression.
+"""
 
 import zipfile
 import zlib
@@ -16,24 +19,25 @@ from .preparation import Pixels, Preparation
 from .split import check_share, split_rows
 
 OPTIONS = {
-    "test": "the share of the rows set aside for the test where the file has no x_test (default: 0.2)",
+    "test": "the share of the rows held out for the test where the file has no x_test (default: 0.2)",
     "seed": "which rows those are (default: 0)",
 }
 
 
 def read(path: Path, *, test: float = 0.2, seed: int = 0) -> Data:
-    arrays = _arrays(path)
+    """Read an archive; `OPTIONS` says what the options mean. Raises: DataError if the file or an option makes no sense."""
+    arrays = _read_arrays(path)
     if "x" in arrays:
-        every = _part(path, arrays, "x", "y")
+        every = _build_part(path, arrays, "x", "y")
         if not len(every):
             raise DataError(f"{path} holds no rows")
         labels = None if every.y.is_floating_point() else every.y
-        keep, others = split_rows(round(len(every) * check_share("test", test)), len(every), seed, labels)
-        train, tested = every.rows(keep), every.rows(others)
+        keep, held_out = split_rows(round(len(every) * check_share("test", test)), len(every), seed, labels)
+        train, tested = every.take_rows(keep), every.take_rows(held_out)
     else:
-        train, tested = (_part(path, arrays, f"x_{part}", f"y_{part}") for part in ("train", "test"))
+        train, tested = (_build_part(path, arrays, f"x_{part}", f"y_{part}") for part in ("train", "test"))
         if train.x.shape[1:] != tested.x.shape[1:] or train.x.dtype != tested.x.dtype or train.y.dtype != tested.y.dtype:
-            raise DataError(f"{path}: training and test rows must be alike, got {_kind(train)} and {_kind(tested)}")
+            raise DataError(f"{path}: training and test rows must be alike, got {_describe(train)} and {_describe(tested)}")
     if not len(train):
         raise DataError(f"{path} holds no training rows")
     preparation: Preparation = Pixels.fit(train.x) if train.x.dtype == torch.uint8 else Preparation()
@@ -47,27 +51,31 @@ def read(path: Path, *, test: float = 0.2, seed: int = 0) -> Data:
     return Data(path.stem, train, tested, preparation, classes, str(path))
 
 
-def read_svhn(known: CatalogEntry, folder: Path) -> Data:
-    """Street numbers: one archive for each part, named after it, with x and y. The original files call the digit 0 "10"."""
-    found = known.find_files(folder)
+def read_svhn(entry: CatalogEntry, folder: Path) -> Data:
+    """Read SVHN: one archive for each part, named after it, with x and y. The original files label the digit 0 as 10."""
+    found = entry.find_files(folder)
     parts = {}
     for file, path in found.items():
-        arrays = _arrays(path)
+        arrays = _read_arrays(path)
         if "x" not in arrays:
             raise DataError(f"{path} must hold x and y, got {', '.join(sorted(arrays))}")
-        part = _part(path, arrays, "x", "y")
+        part = _build_part(path, arrays, "x", "y")
         parts[file.part] = Part(part.x, torch.where(part.y == 10, 0, part.y))
     test = parts["test"]
     train = parts.get("train", take_no_rows(test))
-    return Data(known.name, train, test, Pixels.fit(train.x if len(train) else test.x), known.labels, str(folder / "svhn"))
+    return Data(entry.name, train, test, Pixels.fit(train.x if len(train) else test.x), entry.labels, str(folder / "svhn"))
 
 
-def _arrays(path: Path) -> dict[str, np.ndarray]:
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError, TypeError) as error:
-        hint = "; it holds Python objects, which are never opened, as they could run anything" if "Object" in str(error) else ""
+        hint = (
+            "; it holds Python objects, which are never loaded because they could run any code"
+            if "Object" in str(error)
+            else ""
+        )
         raise DataError(f"{path} is no archive of plain arrays, as numpy.savez writes it{hint}") from error
     for names in (("x", "y"), ("x_train", "y_train", "x_test", "y_test")):
         if all(name in arrays for name in names):
@@ -76,14 +84,14 @@ def _arrays(path: Path) -> dict[str, np.ndarray]:
     raise DataError(f"{path} must hold x and y, or x_train, y_train, x_test and y_test, got {got}")
 
 
-def _part(path: Path, arrays: dict[str, np.ndarray], x: str, y: str) -> Part:
-    inputs, targets = _inputs(path, arrays[x]), _targets(path, arrays[y])
+def _build_part(path: Path, arrays: dict[str, np.ndarray], x: str, y: str) -> Part:
+    inputs, targets = _convert_inputs(path, arrays[x]), _convert_targets(path, arrays[y])
     if len(inputs) != len(targets):
         raise DataError(f"{path}: there must be a target for each input, got {len(inputs)} in {x} and {len(targets)} in {y}")
     return Part(inputs, targets)
 
 
-def _inputs(path: Path, x: np.ndarray) -> Tensor:
+def _convert_inputs(path: Path, x: np.ndarray) -> Tensor:
     if x.dtype == np.uint8 and x.ndim in (3, 4):
         if x.ndim == 3:
             x = x[:, None]
@@ -100,7 +108,7 @@ def _inputs(path: Path, x: np.ndarray) -> Tensor:
     return torch.from_numpy(x.astype(np.float32))
 
 
-def _targets(path: Path, y: np.ndarray) -> Tensor:
+def _convert_targets(path: Path, y: np.ndarray) -> Tensor:
     """Whole numbers are labels, real ones the targets of a regression."""
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
@@ -113,10 +121,11 @@ def _targets(path: Path, y: np.ndarray) -> Tensor:
     return torch.from_numpy(y.astype(np.int64))
 
 
-def _kind(part: Part) -> str:
+def _describe(part: Part) -> str:
     return f"{part.x.dtype} {list(part.x.shape[1:])} with {'real targets' if part.y.is_floating_point() else 'labels'}"
 
 
 def count_rows(path: Path) -> int:
-    arrays = _arrays(path)
+    """How many (training) rows an archive holds."""
+    arrays = _read_arrays(path)
     return len(arrays["y"] if "y" in arrays else arrays["y_train"])

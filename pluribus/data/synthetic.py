@@ -1,4 +1,4 @@
-"""Made-up data of the papers: drawn with a seed, the same on every machine.
+"""Synthetic data sets of the papers, drawn with a seed: the same on every machine.
 
 Four Gaussians: the classes' means are (3, 3), (3, 10), (10, 3), (10, 10), the covariance is the identity. Neklyudov et al.,
 "Variance Networks: When Expectation Does Not Meet Your Expectations", ICLR 2019, section 3.2. The paper does not say how many
@@ -29,9 +29,10 @@ from .preparation import Preparation
 MEANS = tuple(itertools.product((3.0, 10.0), repeat=2))
 
 
-def draw_four_gaussians(known: CatalogEntry, folder: Path, *, rows: int = 1000, test: int = 1000, seed: int = 0) -> Data:
-    _count("rows", rows, len(MEANS))
-    _count("test", test, 0)
+def draw_four_gaussians(entry: CatalogEntry, folder: Path, *, rows: int = 1000, test: int = 1000, seed: int = 0) -> Data:
+    """Draw `rows` training and `test` test points `[N, 2]` of four classes. Raises: DataError if there are too few."""
+    _check_count("rows", rows, len(MEANS))
+    _check_count("test", test, 0)
     random = np.random.RandomState(seed)
 
     def part(count: int) -> Part:
@@ -39,14 +40,15 @@ def draw_four_gaussians(known: CatalogEntry, folder: Path, *, rows: int = 1000, 
         x = np.array(MEANS)[y] + random.standard_normal((count, 2))
         return Part(torch.from_numpy(x).float(), torch.from_numpy(y))
 
-    return Data(known.name, part(rows), part(test), Preparation(), known.labels, f"drawn, seed {seed}")
+    return Data(entry.name, part(rows), part(test), Preparation(), entry.labels, f"drawn, seed {seed}")
 
 
 def draw_blundell(
-    known: CatalogEntry, folder: Path, *, rows: int = 64, test: int = 3000, seed: int = 0, noise: float = 0.02
+    entry: CatalogEntry, folder: Path, *, rows: int = 64, test: int = 3000, seed: int = 0, noise: float = 0.02
 ) -> Data:
-    _count("rows", rows, 2)
-    _count("test", test, 0)
+    """Draw `rows` training and `test` test points of Blundell's function, x `[N, 1]` and y `[N]`. Raises: DataError."""
+    _check_count("rows", rows, 2)
+    _check_count("test", test, 0)
     if noise < 0:
         raise DataError(f"noise must not be negative, got {noise}: it is a standard deviation")
     random = np.random.RandomState(seed)
@@ -57,14 +59,14 @@ def draw_blundell(
         return Part(torch.from_numpy(x).float(), torch.from_numpy(y[:, 0]).float())
 
     # The papers learn the function as it is, so the targets are not scaled.
-    return Data(known.name, part(rows), part(test), Preparation(), (), f"drawn, seed {seed}")
+    return Data(entry.name, part(rows), part(test), Preparation(), (), f"drawn, seed {seed}")
 
 
 def compute_blundell(x: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    """The function above."""
+    """Blundell's function at `x` with noise ε, both of any one shape."""
     return x + 0.3 * np.sin(2 * math.pi * (x + noise)) + 0.3 * np.sin(4 * math.pi * (x + noise)) + noise
 
 
-def _count(name: str, value: int, least: int) -> None:
+def _check_count(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise DataError(f"{name} must be a whole number of at least {least}, got {value!r}")

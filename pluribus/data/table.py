@@ -1,4 +1,4 @@
-"""Tables: CSV, TSV and Parquet files. One column is the target, the others become numbers as `columns` says."""
+"""Tables: CSV, TSV and Parquet files. One column is the target, the others are encoded by `column_encoding`."""
 
 import re
 import zlib
@@ -23,18 +23,18 @@ SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 OPTIONS = {
     "target": "the column to predict, by name or by place (default: the last one)",
     "task": "classification or regression (default: by what the target holds)",
-    "test": "the share of the rows set aside for the test (default: 0.2)",
+    "test": "the share of the rows held out for the test (default: 0.2)",
     "seed": "which rows those are (default: 0)",
     "drop": "columns to leave out",
     "header": "does the first row hold the names? (default: unless all of it is numbers)",
     "test_mask": "in place of test and seed: 1 for every row that is for the test, 0 for the others",
 }
 
-FEW = 20  # so many different whole numbers are taken for labels
+MOST_LABELS = 20  # a target with more different whole numbers is a regression's
 
 
 def read(path: Path, *, header: bool | None = None, **options: Any) -> Data:
-    """The table in a file; the options are those of `build_data`."""
+    """Read the table in a file. Options and errors are those of `read_table` and `build_data`."""
     return build_data(read_table(path, header), path.name.split(".")[0], str(path), **options)
 
 
@@ -50,6 +50,17 @@ def build_data(
     drop: str | int | Sequence[str | int] = (),
     test_mask: Sequence[int] | None = None,
 ) -> Data:
+    """Build a data set from a DataFrame `[N rows]`; `OPTIONS` says what the options mean.
+
+    Args: the table; a `name` and a `source` for messages and results. Raises: DataError if an option does not fit the table, or
+    there is nothing to learn from.
+
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"age": range(10), "works": ["yes", "no"] * 5})
+    >>> data = build_data(frame, "people", "a table")
+    >>> data.classes, data.train.x.shape
+    (('no', 'yes'), torch.Size([8, 1]))
+    """
     try:
         return _build(frame, name, source, target, task, check_share("test", test), seed, drop, test_mask)
     except DataError as error:
@@ -67,8 +78,8 @@ def _build(
     drop: str | int | Sequence[str | int],
     test_mask: Sequence[int] | None,
 ) -> Data:
-    answer = _column(frame, -1 if target is None else target)
-    dropped = {_column(frame, key) for key in ([drop] if isinstance(drop, (str, int)) else drop)}
+    answer = _find_column(frame, -1 if target is None else target)
+    dropped = {_find_column(frame, key) for key in ([drop] if isinstance(drop, (str, int)) else drop)}
     if answer in dropped:
         raise DataError(f"column {answer!r} is the target, and cannot be dropped: choose another target")
     features = frame.drop(columns=[answer, *dropped])
@@ -77,11 +88,11 @@ def _build(
         raise DataError(f"there must be a column beside the target {answer!r}{hint}")
     for column in features.columns:
         if is_numeric(column, features[column]):
-            to_numbers(column, features[column])  # refuses infinity, and here a row's place is its place in the file
-    y, classes = _targets(answer, frame[answer], task)
-    keep, others = _rows(len(y), y if classes else None, test, seed, test_mask)
-    spread = (0.0, 1.0) if classes else _spread(answer, y[keep])
-    training, rest = features.iloc[keep.numpy()], features.iloc[others.numpy()]
+            to_numbers(column, features[column])  # raises on infinity; here the row number is that of the file
+    y, classes = _encode_targets(answer, frame[answer], task)
+    keep, held_out = _split(len(y), y if classes else None, test, seed, test_mask)
+    spread = (0.0, 1.0) if classes else _measure_spread(answer, y[keep])
+    training, rest = features.iloc[keep.numpy()], features.iloc[held_out.numpy()]
     columns = replace(Columns.fit(training), target=spread, answer=answer, classes=classes)
     if not columns.columns:
         raise DataError("there is nothing to learn from: every column beside the target holds one and the same value")
@@ -94,25 +105,25 @@ def _build(
     if gaps:
         facts["missing in test rows only, so set to the training mean"] = gaps
     train = Part(columns.encode(training), y[keep])
-    return Data(name, train, Part(columns.encode_test(rest), y[others]), columns, classes, source, facts)
+    return Data(name, train, Part(columns.encode_test(rest), y[held_out]), columns, classes, source, facts)
 
 
-def _rows(count: int, labels: Tensor | None, test: float, seed: int, mask: Sequence[int] | None) -> tuple[Tensor, Tensor]:
-    """Which rows are for training, and which for the test."""
+def _split(count: int, labels: Tensor | None, test: float, seed: int, mask: Sequence[int] | None) -> tuple[Tensor, Tensor]:
+    """The numbers of the training rows and of the test rows."""
     if mask is not None:
         marks = torch.as_tensor(np.asarray(mask)).bool().flatten()
         if len(marks) != count:
             raise DataError(f"the test mask must have a mark for each of the {count} rows, got {len(marks)}")
-        keep, others = (~marks).nonzero().flatten(), marks.nonzero().flatten()
+        keep, held_out = (~marks).nonzero().flatten(), marks.nonzero().flatten()
     else:
-        keep, others = split_rows(max(1, round(count * test)) if test else 0, count, seed, labels)
-    if not len(keep) or (test and mask is None and not len(others)):
-        raise DataError(f"{count} rows are too few to set {test:g} of them aside: give more rows, or test=0")
-    return keep, others
+        keep, held_out = split_rows(max(1, round(count * test)) if test else 0, count, seed, labels)
+    if not len(keep) or (test and mask is None and not len(held_out)):
+        raise DataError(f"{count} rows are too few to hold {test:g} of them out: give more rows, or test=0")
+    return keep, held_out
 
 
-def _targets(name: str, series: Series, task: str | None) -> tuple[Tensor, tuple[str, ...]]:
-    """The targets and their classes: labels by the classes' order, or real numbers and none."""
+def _encode_targets(name: str, series: Series, task: str | None) -> tuple[Tensor, tuple[str, ...]]:
+    """The targets `[N]` and their classes: labels in the order of the classes, or real numbers and no classes."""
     if task not in (None, "classification", "regression"):
         raise DataError(f"task must be 'classification' or 'regression', got {task!r}")
     if series.isna().any():
@@ -126,7 +137,7 @@ def _targets(name: str, series: Series, task: str | None) -> tuple[Tensor, tuple
     if task == "classification" and not whole:
         raise DataError(f"the target {name!r} of a classification must hold texts or whole numbers: use task='regression'")
     if task is None:
-        few = whole and (not number or len(np.unique(values)) <= FEW)
+        few = whole and (not number or len(np.unique(values)) <= MOST_LABELS)
         task = "classification" if few else "regression"
     if task == "regression":
         return torch.from_numpy(values).float(), ()
@@ -143,13 +154,13 @@ def _targets(name: str, series: Series, task: str | None) -> tuple[Tensor, tuple
     return torch.tensor([place[text] for text in labels]), tuple(classes)
 
 
-def _spread(name: str, y: Tensor) -> tuple[float, float]:
+def _measure_spread(name: str, y: Tensor) -> tuple[float, float]:
     if bool(y.min() == y.max()):
         raise DataError(f"the target {name!r} is {float(y[0]):g} in every training row: there is nothing to learn")
     return float(y.double().mean()), float(y.double().std(correction=0))
 
 
-def _column(frame: Frame, key: str | int) -> str:
+def _find_column(frame: Frame, key: str | int) -> str:
     names = list(frame.columns)
     if isinstance(key, str) and key in names:
         return key
@@ -162,9 +173,10 @@ def _column(frame: Frame, key: str | int) -> str:
 
 
 def read_table(path: Path, header: bool | None = None) -> Frame:
-    """The file as a pandas DataFrame with texts for column names; c0, c1, … where it has none.
+    """Read a file as a pandas DataFrame with texts for column names; c0, c1, … where it has none.
 
-    `header=None` takes the first row for names, unless every cell of it is a number.
+    Args: `header=None` takes the first row for names, unless every cell of it is a number.
+    Raises: DataError if there is no such file, or it cannot be read; ImportError if a library for it is missing.
     """
     try:
         import pandas
@@ -174,7 +186,7 @@ def read_table(path: Path, header: bool | None = None) -> Frame:
     if not path.is_file():
         raise DataError(f"there is no file {path}")
     try:
-        frame = _parquet(path) if path.suffix == ".parquet" else _csv(path, header)
+        frame = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, header)
     except ImportError as error:
         raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from error
     except pandas.errors.EmptyDataError as error:
@@ -192,15 +204,15 @@ def read_table(path: Path, header: bool | None = None) -> Frame:
     return frame
 
 
-def _parquet(path: Path) -> Frame:
+def _read_parquet(path: Path) -> Frame:
     import pandas
 
     frame = pandas.read_parquet(path).reset_index(drop=True)
-    frame.columns = _named(path, [str(name) for name in frame.columns])
+    frame.columns = _check_names(path, [str(name) for name in frame.columns])
     return frame
 
 
-def _csv(path: Path, header: bool | None) -> Frame:
+def _read_csv(path: Path, header: bool | None) -> Frame:
     import pandas
 
     options: dict[str, Any] = {
@@ -213,28 +225,31 @@ def _csv(path: Path, header: bool | None) -> Frame:
     if header is None:
         header = not all(is_numeral(cell) for cell in first)
     frame = pandas.read_csv(path, header=0 if header else None, **options)
-    if not isinstance(frame.index, pandas.RangeIndex):  # pandas takes what is too much for row names
+    if not isinstance(frame.index, pandas.RangeIndex):  # pandas takes surplus cells for row names
         raise DataError(f"{path} must have a name for each column: its first row has {len(first)} cells, the others more")
     padded = pandas.read_csv(path, header=0 if header else None, dtype=str, **options)
     for name in frame.columns:  # 01 is a code, not the number 1
         if padded[name].str.match(r"\s*0\d+\s*$").fillna(False).any():
             frame[name] = padded[name].str.strip()
-    frame.columns = _named(path, [cell.strip() for cell in first]) if header else [f"c{i}" for i in range(len(first))]
+    frame.columns = _check_names(path, [cell.strip() for cell in first]) if header else [f"c{i}" for i in range(len(first))]
     return frame
 
 
-def _named(path: Path, names: list[str]) -> list[str]:
+def _check_names(path: Path, names: list[str]) -> list[str]:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(f"{path}: column names must differ, got {twice[0]!r} more than once")
     return names
 
 
-def read_uci(known: CatalogEntry, folder: Path, *, split: int = 0) -> Data:
-    """A regression table without names, the target last, with ten columns of marks: 1 where a row is for the test."""
-    data, marks = known.find_files(folder).values()
+def read_uci(entry: CatalogEntry, folder: Path, *, split: int = 0) -> Data:
+    """Read a regression table without column names, whose target is last, and one of the ten splits beside it.
+
+    A split is a column that has 1 where a row is for the test. Raises: DataError if there is no such split.
+    """
+    data, marks = entry.find_files(folder).values()
     masks = read_table(marks, header=False)
     if split not in range(len(masks.columns)):
         raise DataError(f"split must be from 0 to {len(masks.columns) - 1}, got {split!r}")
     mask = masks.iloc[:, split].tolist()
-    return build_data(read_table(data, header=False), known.name, str(data), target=-1, task="regression", test_mask=mask)
+    return build_data(read_table(data, header=False), entry.name, str(data), target=-1, task="regression", test_mask=mask)

@@ -1,7 +1,7 @@
-"""Plain base networks, as the papers have them. No ensemble code."""
+"""Plain base networks, as the papers have them, without ensemble code. `build` makes them by name to fit the data."""
 
 from .densenet import densenet
-from .registry import MODELS, build
+from .registry import MODELS, ModelEntry, ModelError, build, choose_default_model
 from .resnet import resnet, resnet50
 from .small import lenet5, mlp, small_cnn
 from .vgg import vgg, vgg_like
@@ -10,8 +10,11 @@ from .wide_resnet import wide_resnet
 
 __all__ = [
     "MODELS",
+    "ModelEntry",
+    "ModelError",
     "VisionTransformer",
     "build",
+    "choose_default_model",
     "densenet",
     "lenet5",
     "mlp",

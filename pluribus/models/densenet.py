@@ -23,7 +23,14 @@ class DenseLayer(nn.Module):
 
 
 def densenet(depth: int = 40, growth: int = 12, classes: int = 10, channels: int = 3) -> nn.Module:
-    """Three blocks of (depth − 4) / 6 layers; half of the channels go on to the next block."""
+    """DenseNet-BC: three blocks of (depth − 4) / 6 layers; half of the channels go on to the next block.
+
+    Returns: a network `[B, channels, H, W]` → `[B, classes]`, for H and W of at least 4.
+    Raises: ValueError if the depth is not 6n + 4.
+
+    >>> densenet(depth=10, growth=4)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
     if depth < 10 or (depth - 4) % 6:
         raise ValueError(f"depth must be 6n + 4 (40, 100), got {depth}")
     width = 2 * growth

@@ -80,7 +80,8 @@ def choose_default_model(shape: tuple[int, ...]) -> str:
 def build(model: str | Callable[..., nn.Module], shape: tuple[int, ...], outputs: int, **options: Any) -> nn.Module:
     """Build a network by name, or by a factory of your own: the function itself, or its name package.module:factory.
 
-    Args: the name or the factory, which gets those of the arguments `DERIVED` that it has; the `shape` of one input, `(C, H, W)` or `(F,)`; the number of `outputs`; options of the network.
+    Args: the name, or the factory, which gets those of the arguments `DERIVED` that it takes; the `shape` of one input,
+    `(C, H, W)` or `(F,)`; the number of `outputs`; options of the network.
     Returns: the network, `[B, *shape]` → `[B, outputs]`.
     Raises: ModelError if there is no such network or option, or if it does not fit the data.
 

@@ -31,7 +31,14 @@ class Block(nn.Module):
 
 
 def resnet(depth: int = 20, classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Module:
-    """ResNet-20, 32, 44, 56 or 110: three groups of (depth − 2) / 6 blocks with 16, 32 and 64 channels (times `width`)."""
+    """ResNet-20, 32, 44, 56 or 110: three groups of (depth − 2) / 6 blocks with 16, 32 and 64 channels (times `width`).
+
+    Returns: a network `[B, channels, H, W]` → `[B, classes]`. Raises: ValueError if the depth is not 6n + 2.
+
+    >>> import torch
+    >>> resnet(depth=8, classes=7)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 7])
+    """
     if depth < 8 or (depth - 2) % 6:
         raise ValueError(f"depth must be 6n + 2 (20, 32, 44, 56, 110), got {depth}")
     sizes = scale_sizes((16, 32, 64), width)
@@ -65,7 +72,7 @@ class Bottleneck(nn.Module):
 
 
 def resnet50(classes: int = 1000, channels: int = 3) -> nn.Module:
-    """For images of 224×224 or so."""
+    """ResNet-50 for images of about 224×224: `[B, channels, H, W]` → `[B, classes]`."""
     stem = nn.Sequential(
         *(nn.Conv2d(channels, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)),
     )

@@ -1,4 +1,4 @@
-"""Networks small enough for a laptop: an MLP, LeNet-5 in Caffe's form, and MIMO's SmallCNN."""
+"""Networks small enough for a laptop: an MLP, LeNet-5 as in Caffe, and the SmallCNN of the MIMO paper."""
 
 import itertools
 from collections.abc import Sequence
@@ -7,7 +7,14 @@ from torch import nn
 
 
 def mlp(inputs: int, outputs: int, hidden: Sequence[int] = (128, 128), width: float = 1.0) -> nn.Module:
-    """Dense layers with ReLU between them; the input is flattened. `width` scales the hidden ones."""
+    """Dense layers with ReLU between them; the input is flattened. `width` scales the hidden layers.
+
+    Returns: a network `[B, …]` with `inputs` numbers a row → `[B, outputs]`.
+
+    >>> import torch
+    >>> mlp(inputs=4, outputs=3)(torch.zeros(2, 4)).shape
+    torch.Size([2, 3])
+    """
     sizes = [inputs, *scale_sizes(hidden, width)]
     layers: list[nn.Module] = [nn.Flatten()]
     for before, after in itertools.pairwise(sizes):
@@ -16,7 +23,14 @@ def mlp(inputs: int, outputs: int, hidden: Sequence[int] = (128, 128), width: fl
 
 
 def lenet5(classes: int = 10, channels: int = 1, size: int = 28, width: float = 1.0) -> nn.Module:
-    """20-50-500-classes (times `width`), 5×5 convolutions without padding, as in Caffe's example."""
+    """20-50-500-classes (times `width`), with 5×5 convolutions without padding, as in Caffe's example.
+
+    Returns: a network `[B, channels, size, size]` → `[B, classes]`. Raises: ValueError if the images are smaller than 16×16.
+
+    >>> import torch
+    >>> lenet5(classes=10, size=28)(torch.zeros(2, 1, 28, 28)).shape
+    torch.Size([2, 10])
+    """
     side = ((size - 4) // 2 - 4) // 2
     if side < 1:
         raise ValueError(f"LeNet-5 needs images of at least 16×16, got {size}×{size}")
@@ -31,7 +45,9 @@ def lenet5(classes: int = 10, channels: int = 1, size: int = 28, width: float = 
 def small_cnn(classes: int = 10, channels: int = 3, size: int = 32, width: float = 1.0) -> nn.Module:
     """Three 3×3 convolutions with 16, 32 and 32 filters (times `width`), each halving the image, and a dense layer.
 
-    Havasi et al., ICLR 2021, section 3.1; what they leave open (padding, pooling) is as here.
+    Havasi et al., ICLR 2021, section 3.1, which says nothing about padding and pooling: those are our choice.
+
+    Returns: a network `[B, channels, size, size]` → `[B, classes]`. Raises: ValueError if the images are smaller than 8×8.
     """
     side = size // 8
     if side < 1:
@@ -44,5 +60,9 @@ def small_cnn(classes: int = 10, channels: int = 3, size: int = 32, width: float
 
 
 def scale_sizes(sizes: Sequence[int], width: float) -> list[int]:
-    """Sizes times a width, of at least one."""
+    """Multiply layer sizes by a width; each stays at least 1.
+
+    >>> scale_sizes((16, 32), 0.5)
+    [8, 16]
+    """
     return [max(1, round(size * width)) for size in sizes]

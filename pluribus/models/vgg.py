@@ -12,7 +12,10 @@ WIDTHS = (64, 128, 256, 512, 512)
 
 
 def vgg(depth: int = 16, classes: int = 10, channels: int = 3) -> nn.Module:
-    """VGG16 or VGG19 with BatchNorm after every convolution, and 512-512-classes with dropout at the end."""
+    """VGG16 or VGG19 with BatchNorm after every convolution, and 512-512-classes with dropout at the end.
+
+    Returns: a network `[B, channels, 32, 32]` → `[B, classes]`. Raises: ValueError if the depth is neither 16 nor 19.
+    """
     if depth not in BLOCKS:
         raise ValueError(f"depth must be 16 or 19, got {depth}")
     layers: list[nn.Module] = []
@@ -27,7 +30,14 @@ def vgg(depth: int = 16, classes: int = 10, channels: int = 3) -> nn.Module:
 
 
 def vgg_like(classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Module:
-    """Thirteen convolutions and two dense layers, with dropout between convolutions; `width` scales the channels."""
+    """Thirteen convolutions and two dense layers, with dropout between convolutions; `width` scales the channels.
+
+    Returns: a network `[B, channels, 32, 32]` → `[B, classes]`.
+
+    >>> import torch
+    >>> vgg_like(classes=10, width=0.05)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
     layers: list[nn.Module] = []
     inputs = channels
     for base, count in zip(WIDTHS, BLOCKS[16], strict=True):

@@ -8,6 +8,14 @@ from torch import Tensor, nn
 
 
 class VisionTransformer(nn.Module):
+    """A transformer over patches of an image: `[B, channels, size, size]` → `[B, classes]`.
+
+    Raises: ValueError if `patch` does not divide `size`, or `heads` does not divide `width`.
+
+    >>> VisionTransformer(classes=5, size=8, width=8, depth=1)(torch.zeros(2, 3, 8, 8)).shape
+    torch.Size([2, 5])
+    """
+
     def __init__(
         self,
         classes: int = 10,
@@ -37,5 +45,5 @@ class VisionTransformer(nn.Module):
 
 
 def vit(classes: int = 10, channels: int = 3, size: int = 32, patch: int = 4) -> nn.Module:
-    """Six layers of width 96."""
+    """A `VisionTransformer` with six layers of width 96."""
     return VisionTransformer(classes, channels, size, patch)

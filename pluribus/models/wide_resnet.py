@@ -1,6 +1,6 @@
 """Wide residual networks: fewer layers, more channels, normalisation and activation before each convolution.
 
-Zagoruyko & Komodakis, "Wide Residual Networks", 2016. Two variants are about, with the same parameters: where the shape
+Zagoruyko & Komodakis, "Wide Residual Networks", 2016. Two variants with the same parameters are in use: where the shape
 changes, the shortcut's projection takes the block's raw input, or that input after normalisation and activation.
 """
 
@@ -13,6 +13,8 @@ from .initialization import initialize_he
 
 
 class WideBlock(nn.Module):
+    """Normalisation, activation and a 3×3 convolution, twice, and a shortcut."""
+
     def __init__(self, inputs: int, outputs: int, stride: int, dropout: float, preactivated: bool) -> None:
         super().__init__()
         self.bn1 = nn.BatchNorm2d(inputs)
@@ -39,7 +41,15 @@ def wide_resnet(
     dropout: float = 0.0,
     shortcut: Literal["raw", "preactivated"] = "raw",
 ) -> nn.Module:
-    """WRN-depth-width: three groups of (depth − 4) / 6 blocks with 16, 32 and 64 times `width` channels."""
+    """WRN-depth-width: three groups of (depth − 4) / 6 blocks with 16, 32 and 64 times `width` channels.
+
+    Args: `shortcut` says what the projection of a block takes: its "raw" input, or the "preactivated" one.
+    Returns: a network `[B, channels, H, W]` → `[B, classes]`. Raises: ValueError if depth or shortcut makes no sense.
+
+    >>> import torch
+    >>> wide_resnet(depth=10, width=1)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
+    """
     if depth < 10 or (depth - 4) % 6:
         raise ValueError(f"depth must be 6n + 4 (16, 22, 28, 40), got {depth}")
     if shortcut not in ("raw", "preactivated"):

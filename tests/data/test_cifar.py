@@ -133,7 +133,7 @@ def test_a_payload_in_a_pickle_is_not_run(tmp_path, published, checksum):
     pickled(tmp_path / "cifar-10-batches-py", dict.fromkeys(NAMES, content))
     if checksum == "right":
         published("cifar10", tmp_path)
-    said = "checksum is not the published one: it was not opened" if checksum == "wrong" else "mkdir, which no array needs"
+    said = "checksum is not the published one: it was not loaded" if checksum == "wrong" else "mkdir, which no array needs"
     with pytest.raises(DataError, match=said):
         load("cifar10", tmp_path)
     assert not trap.exists()
