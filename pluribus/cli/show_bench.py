@@ -30,9 +30,7 @@ def print_bench(results: Json, folder: Path) -> None:
         few = results["runs"][last]["settings"]["repeats"]
         if few < FEW:
             console.print(f"{few} repeats are too few for a verdict: take at least {FEW}", style="yellow", highlight=False)
-    console.print(
-        "All numbers are ratios to the base network: medians, and the middle half of the repeats.", style="dim", highlight=False
-    )
+    console.print("Ratios to the base network: medians, and the middle half of the repeats.", style="dim", highlight=False)
     console.print(f"All results are in {folder / 'bench.md'}", highlight=False, soft_wrap=True)
 
 
