@@ -150,8 +150,8 @@ def make_attack_figure(results: dict[str, Any]) -> Figure | None:
         "attack",
         f"Under attack: {title}",
         "By iteration: how often the attack has succeeded, where lower is better, and the entropy of the predictions. "
-        "Iteration 0 is before any step: rows that are misclassified anyway count as success. Success with low entropy means predictions "
-        "that are both wrong and confident."
+        "Iteration 0 is before any step: rows that are misclassified anyway count as success. Success with low entropy "
+        "means predictions that are both wrong and confident."
         + (
             " Dashed: the same attack with a single draw for each gradient. Noise hides the gradient from this attack; "
             "robustness is shown by the other line of a method."
