@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..core.errors import FileError
+from ..core.suggestions import describe_unknown
 from .app import app, fail
 from .evaluation_options import Attack, AttackRows, Corruptions, Ood, ShiftRows, Temperature
 from .setting_options import with_settings
@@ -86,23 +87,15 @@ def compare(
 
     The page has the spread of every number over seeds, and for each method its share of a deep ensemble's gain and its cost.
     """
-    from ..experiments import check_workers
-    from ..runs import config as configs
-    from ..runs import run_folder as folders
-    from ..runs.comparison import ComparisonFolder, list_methods
-    from ..runs.config import split_choices
-    from ..runs.evaluation import build_evaluation_settings
-    from ..runs.grid import seeds_of
+    from ..runs import api
+    from ..runs.config import Config, ConfigError, read_settings
+    from ..runs.run_folder import name_new_folder
+    from ..runs.text_tables import print_comparison
     from ..training.interrupts import Interrupted
-    from .show_compare import comparison_progress, print_comparison
 
-    workers = workers or str(min(os.cpu_count() or 1, 4))
-    check_workers(workers)
-    if methods is not None and not split_choices(methods):
-        raise configs.ConfigError(f"methods must be all, or names between commas, got {methods!r}")
-    evaluation = {
+    evaluation: dict[str, Any] = {
         "corruptions": corruptions,
-        "ood": tuple(split_choices(ood)) if ood else None,
+        "ood": ood,
         "attack": attack,
         "temperature": temperature,
         "shift_rows": shift_rows,
@@ -111,24 +104,30 @@ def compare(
     if resume is not None:
         if settings or any(value is not None for value in (config, out, methods, seeds, budget, *evaluation.values())):
             raise FileError("--resume continues the comparison as it was configured: leave the other settings out")
-        made = ComparisonFolder.open(resume)
+        path, wanted = resume, {}
     else:
-        wanted = (configs.read_settings(config) if config else {}) | settings
-        made = ComparisonFolder.plan(
-            out or folders.name_new_folder(runs, f"compare-{name_data(wanted)}"),
-            wanted,
-            [name for each in split_choices(methods or "all") for name in (list_methods() if each == "all" else [each])],
-            seeds_of(seeds or "3", wanted.get("seed", 0)),
-            budget=budget or "epochs",
-            judging=build_evaluation_settings(**evaluation),
-            command=shlex.join(["pluribus", *sys.argv[1:]]),
-        )
+        wanted = (read_settings(config) if config else {}) | settings
+        unknown = [name for name in wanted if name not in Config.model_fields]
+        if unknown:
+            raise ConfigError(describe_unknown("setting", unknown[0], Config.model_fields))
+        path = out or name_new_folder(runs, f"compare-{name_data(wanted)}")
     try:
-        with comparison_progress(made.grid) as (report, say):
-            results = made.run(workers, report, say)
+        done = api.compare(
+            wanted.pop("model", None),
+            wanted.pop("data", "digits"),
+            methods=methods,
+            seeds=seeds or 3,
+            budget=budget or "epochs",
+            folder=path,
+            resume=resume is not None,
+            workers=workers or min(os.cpu_count() or 1, 4),
+            command=shlex.join(["pluribus", *sys.argv[1:]]),
+            **evaluation,
+            **wanted,
+        )
     except (Interrupted, KeyboardInterrupt):
-        fail(f"stopped, each run at its last checkpoint; continue with: pluribus compare --resume {made.path}", 130)
-    print_comparison(results, made.path)
+        fail(f"stopped, each run at its last checkpoint; continue with: pluribus compare --resume {path}", 130)
+    print_comparison(done.results, path)
 
 
 def name_data(wanted: dict[str, Any]) -> str:

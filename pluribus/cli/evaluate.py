@@ -48,7 +48,7 @@ def evaluate(
     from ..core.suggestions import describe_unknown
     from ..runs.config import ConfigError, split_choices
     from ..runs.evaluation import build_evaluation_settings, evaluate_run
-    from .show_evaluate import print_evaluation
+    from ..runs.text_tables import print_evaluation
 
     if split not in ("train", "validation", "test"):
         raise ConfigError(describe_unknown("split", split, ("train", "validation", "test")))

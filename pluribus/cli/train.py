@@ -107,10 +107,10 @@ def train(
 
 def run(config: Any, path: Path, quiet: bool, resume: bool = False) -> None:
     """Train one run and print its result."""
+    from ..runs.text_tables import print_run
     from ..runs.training import train_run
     from ..training.interrupts import Interrupted
     from ..training.trainer import is_leader
-    from .show_train import print_run
 
     try:
         result = train_run(config, path, resume=resume, progress=not quiet)
@@ -129,7 +129,7 @@ def resume_run(path: Path, settings: dict[str, Any], workers: str, quiet: bool) 
     from ..runs.run_folder import open_run
 
     if (path / "grid.yaml").is_file():
-        run_grid(Grid.opened(path), workers)
+        run_grid(Grid.open(path), workers)
         return
     found = open_run(path)
     run(build_config(read_settings(found.config) | settings, str(found.config)), found.path, quiet, resume=True)
@@ -172,15 +172,16 @@ def set_size(method: Any, members: str) -> dict[str, Any]:
 
 
 def run_new_grid(wanted: dict[str, Any], methods: list[Any], seeds: str | None, workers: str, path: Path) -> None:
-    from ..runs.grid import Grid, seeds_of
+    from ..runs.grid import Grid, parse_seeds
 
-    run_grid(Grid.planned(path, wanted, methods, seeds_of(seeds, wanted.get("seed", 0))), workers)
+    run_grid(Grid.plan(path, wanted, methods, parse_seeds(seeds, wanted.get("seed", 0))), workers)
 
 
 def run_grid(grid: Any, workers: str) -> None:
     """Train the runs of a grid and print their results."""
+    from ..runs.progress import grid_progress
+    from ..runs.text_tables import print_grid
     from ..training.interrupts import Interrupted
-    from .show_train import grid_progress, print_grid
 
     try:
         with grid_progress(grid) as report:

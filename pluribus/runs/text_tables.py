@@ -1,0 +1,235 @@
+"""Results as text: tables of a run, a grid, an evaluation and a comparison, for a terminal or a `repr`."""
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from .run_folder import FEW_STEPS
+
+SCORE_NAMES = {
+    "nll": "NLL",
+    "brier": "Brier",
+    "ece": "ECE",
+    "adaptive_ece": "ECE, adaptive bins",
+    "classwise_ece": "ECE, classwise",
+    "aurc": "AURC",
+    "accuracy_at_80": "accuracy at 80 % coverage",
+    "rmse": "RMSE",
+    "crps": "CRPS",
+    "coverage_50": "50 % intervals hold",
+    "coverage_95": "95 % intervals hold",
+    "cacc": "cAcc",
+    "cnll": "cNLL",
+    "cece": "cECE",
+    "mce": "mCE",
+    "normalised_disagreement": "disagreement by error",
+    "pairwise_kl": "pairwise KL",
+    "error_correlation": "correlation of errors",
+}
+SHARES = (
+    *("accuracy", "ece", "adaptive_ece", "classwise_ece", "accuracy_at_80"),
+    *("coverage_50", "coverage_95", "cacc", "cece", "disagreement"),
+)
+
+
+def format_score(name: str, value: float) -> str:
+    """Return a score as a percentage or a number.
+
+    >>> format_score("accuracy", 0.9876), format_score("nll", 0.05)
+    ('98.76 %', '0.0500')
+    """
+    return f"{100 * value:.2f} %" if name in SHARES else f"{value:.4f}"
+
+
+def make_score_table(values: dict[str, float]) -> Table:
+    table = Table(show_header=False)
+    for name, value in values.items():
+        table.add_row(SCORE_NAMES.get(name, name), format_score(name, value))
+    return table
+
+
+def render_text(show: Callable[[Console], None], width: int = 100) -> str:
+    """Return the text that `show` prints, without colours."""
+    file = io.StringIO()
+    show(Console(file=file, width=width, force_terminal=False, force_jupyter=False, no_color=True))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def print_run(result: dict[str, Any], path: Path) -> None:
+    """Print the scores of a trained run and where it is."""
+    console = Console()
+    if result["scores"]:
+        console.print(f"[bold]{result['title']}[/], {result['split']} rows", highlight=False)
+        console.print(make_score_table(result["scores"]))
+    epochs = f"{result['epochs']} epoch{'s' if result['epochs'] != 1 else ''}"
+    console.print(f"{epochs}, {result['seconds']:.0f} s. The run is in {path}", highlight=False, soft_wrap=True)
+    if result.get("steps", FEW_STEPS) < FEW_STEPS:
+        console.print(f"the run took only {result['steps']} steps: more --epochs may help", style="yellow", highlight=False)
+    console.print(
+        f"next: pluribus evaluate {path}  ·  pluribus predict {path} FILES", style="dim", highlight=False, soft_wrap=True
+    )
+
+
+def print_evaluation(result: dict[str, Any], console: Console | None = None) -> None:
+    """Print the scores of a run, and what else was measured of it."""
+    console = console or Console()
+    console.print(
+        f"[bold]{result['title']}[/] on {result['data']}, {result['split']}, {result['rows']:,} rows", highlight=False
+    )
+    cooled, members = result["tempered"], result["member_scores"]
+    several = result["members"] > 1
+    table = Table("score", "value", "95 % interval")
+    if several:
+        table.add_column("a member")
+    if cooled:
+        table.add_column(f"T = {cooled['temperature']:.2f}")
+    for name, value in result["scores"].items():
+        low, high = result["intervals"].get(name, (None, None))
+        interval = "" if low is None else f"{format_score(name, low)} – {format_score(name, high)}"
+        row = [SCORE_NAMES.get(name, name), format_score(name, value), interval]
+        if several:
+            row.append(format_score(name, members[name]) if name in members else "")
+        if cooled:
+            row.append(format_score(name, cooled[name]))
+        table.add_row(*row)
+    console.print(table)
+    facts: dict[str, str] = {}
+    if "noise" in result:
+        noise = result["noise"]
+        facts["noise in the targets"] = (
+            "not known: no validation rows" if noise is None else f"{noise:.4g} (by validation rows)"
+        )
+    if several:
+        facts |= {SCORE_NAMES.get(name, name): format_score(name, value) for name, value in result["diversity"].items()}
+    if result.get("shift"):
+        shift = result["shift"]
+        facts |= {
+            SCORE_NAMES[n]: format_score(n, shift[n]) for n in ("cacc", "cnll", "cece", "mce") if shift.get(n) is not None
+        }
+    for name, found in result.get("ood", {}).items():
+        for by, value in found["auroc"].items():
+            facts[f"AUROC, {name}, by {by}"] = f"{value:.4f}, FPR95 {100 * found['fpr95'][by]:.1f} %"
+    if result.get("attack"):
+        attack, one = result["attack"], result["attack"]["one_sample"]
+        facts[attack["title"]] = f"succeeds on {100 * attack['final']:.1f} %" + (
+            f" (through one draw {100 * one['final']:.1f} %)" if one else ""
+        )
+    if result.get("cost"):
+        cost = result["cost"]
+        latency = cost["latency"]
+        facts["latency"] = f"{latency['value']:.2f} × one network ({latency['low']:.2f} – {latency['high']:.2f})"
+        facts["memory of an answer"] = f"{cost['memory']:.2f} ×"
+        facts["parameters"] = f"{cost['parameters']:.2f} × trained, {cost['deployed_parameters']:.2f} × deployed"
+        if cost["deployed_flops"] is not None and cost["training_flops"] is not None:
+            facts["FLOPs"] = f"{cost['training_flops']:.2f} × in training, {cost['deployed_flops']:.2f} × deployed"
+    if facts:
+        more = Table(show_header=False)
+        for name, text in facts.items():
+            more.add_row(name, text)
+        console.print(more)
+
+
+def make_grid_table(states: list[dict[str, Any]]) -> Table:
+    """Return a table with a row for each run: method, seed, state and last scores."""
+    names = list(dict.fromkeys(name for state in states for name in state["scores"]))
+    table = Table()
+    for column in ("method", "seed", "state"):
+        table.add_column(column)
+    for name in names:
+        table.add_column(SCORE_NAMES.get(name, name), justify="right")
+    table.add_column("s", justify="right")
+    for state in states:
+        cells = [format_score(name, state["scores"][name]) if name in state["scores"] else "" for name in names]
+        seconds = f"{state['seconds']:.0f}" if "seconds" in state else ""
+        table.add_row(state["method"], str(state["seed"]), state["state"], *cells, seconds)
+    return table
+
+
+def print_grid(grid: Any, states: list[dict[str, Any]]) -> None:
+    """Print the table of a finished grid and where it is."""
+    console = Console()
+    console.print(make_grid_table(states))
+    console.print(f"The grid is in {grid.path}: grid.csv is this table", highlight=False, soft_wrap=True)
+
+
+def make_progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
+    """Return a table with a row for each method: how many of its runs are done, and their mean scores so far."""
+    names = list(dict.fromkeys(name for state in states for name in state["scores"]))
+    done = sum(state["state"] == "done" for state in states)
+    table = Table(caption=now or f"{done} of {len(states)} runs done", caption_justify="left")
+    table.add_column("method", overflow="fold")
+    table.add_column("runs", no_wrap=True)
+    for name in names:
+        table.add_column(SCORE_NAMES.get(name, name), justify="right", no_wrap=True)
+    table.add_column("s", justify="right")
+    for method in dict.fromkeys(state["method"] for state in states):
+        own = [state for state in states if state["method"] == method]
+        scores = {name: [state["scores"][name] for state in own if name in state["scores"]] for name in names}
+        busy = [state["state"] for state in own if state["state"] not in ("done", "waiting")]
+        ended = sum(state["state"] == "done" for state in own)
+        cells = [format_score(name, sum(values) / len(values)) if values else "" for name, values in scores.items()]
+        seconds = [state["seconds"] for state in own if "seconds" in state]
+        table.add_row(
+            method,
+            f"{ended}/{len(own)}" + (f"  {busy[0]}" if busy else ""),
+            *cells,
+            f"{sum(seconds) / len(seconds):.0f}" if seconds else "",
+        )
+    return table
+
+
+def print_comparison(results: dict[str, Any], path: Path | None = None, console: Console | None = None) -> None:
+    """Print the table, the recommendation, and, of a comparison with a folder, where the page is."""
+    console = console or Console()
+    main = "accuracy" if results["data"]["task"] == "classification" else "rmse"
+    names = [main, "nll", "ece"] if main == "accuracy" else [main, "nll", "crps"]
+    seeds = f"{len(results['seeds'])} seed{'s' * (len(results['seeds']) != 1)}"
+    console.print(f"[bold]{results['title']}[/], equal {results['budget']['text']}, {seeds}", highlight=False)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)  # narrow: it must fit 80 columns
+    table.add_column("method", overflow="fold")
+    for name in names:
+        title = {"accuracy": "acc %", "ece": "ECE %"}.get(name, SCORE_NAMES.get(name, name))
+        table.add_column(title, justify="right", no_wrap=True)
+    for title in ("kept %", "latency", "weights"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for method in results["methods"]:
+        scores = [format_mean(name, method["scores"][name], short=name == "ece") for name in names]
+        table.add_row(method["name"], *scores, *format_gain_and_cost(method))
+    console.print(table)
+    console.print(
+        "± is the standard deviation over seeds. Kept is the part of the deep ensemble's NLL gain over one network, with its "
+        "95 % interval. Latency and deployed weights are ratios to one network.",
+        style="dim",
+        highlight=False,
+    )
+    for each in results["recommendation"]:
+        limit, choice = each["limit"].capitalize(), each["method"] or "one plain network"
+        console.print(f"• {limit}: [bold]{choice}[/]. {each['text']}", highlight=False)
+    for note in results["notes"]:
+        console.print(note, style="yellow", highlight=False)
+    if path is not None:
+        console.print(f"The page: {path / 'report.html'}", highlight=False, soft_wrap=True)
+
+
+def format_mean(name: str, number: dict[str, Any], short: bool = False) -> str:
+    """Return the mean and, unless `short`, its standard deviation over seeds."""
+    scale, digits = (100, 1) if name in SHARES else (1, 3)
+    if name == "nll" and abs(number["mean"]) < 0.1:
+        digits = 4
+    more = f" ±{scale * number['std']:.{digits}f}" if len(number["seeds"]) > 1 and not short else ""
+    return f"{scale * number['mean']:.{digits}f}{more}"
+
+
+def format_gain_and_cost(method: dict[str, Any]) -> list[str]:
+    """Return the share of the deep ensemble's gain, the latency and the parameters of a method."""
+    share, cost = method["share"], method["cost"]
+    kept = ""
+    if share is not None:
+        value, low, high = (f"{100 * share[key]:.0f}" for key in ("value", "low", "high"))
+        kept = "100" if share["low"] == share["high"] == 1 else f"{value} ({low} to {high})" if share["value"] > -1 else "worse"
+    return [kept, f"{cost['latency']['value']:.2f}" if cost else "", f"{cost['deployed_parameters']:.2f}" if cost else ""]
