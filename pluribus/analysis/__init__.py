@@ -1,7 +1,7 @@
 """Properties of an ensemble beyond its scores.
 
 - adversarial robustness (`attacks`): `attack`, `Attack`, `Outcome`
-- how members differ (`diversity`): `disagreement`, `normalised_disagreement`, `pairwise_kl`, `error_correlation`, `bias_variance`
+- how members differ: `disagreement`, `normalised_disagreement`, `pairwise_kl`, `error_correlation`, `bias_variance`
 - cost as ratios to the base network (`cost`): `compare_cost`, `Cost`
 - removing random weights (`pruning`): `prune`, `standard_deviations`, `sparsity`
 - which random weights could be replaced by their mean (`curvature`): `kappa`
