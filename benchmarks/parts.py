@@ -1,8 +1,8 @@
-"""What each mechanism wins by itself: the measurements behind `core/execution.py`, `core/noise.py` and `core/allocator.py`.
+"""The gain of each mechanism by itself: the measurements behind the choices of `core` and of docs/performance.md.
 
     python benchmarks/parts.py [--repeats 7] [--only masks,layout,memory,apart,stacked,compile] [--out benchmarks/results]
 
-Each row is a ratio of two ways to do the same work, in the same interleaved run: below one, ours is faster.
+Each row is a ratio of two ways to do the same work, timed in turns: below one, our way is faster.
 """
 
 import argparse
@@ -19,16 +19,16 @@ from torch import nn
 import pluribus
 from pluribus import BatchEnsemble, DeepEnsemble, Mixture
 from pluribus.analysis.timing import summarize_ratios, time_interleaved
-from pluribus.bench.workloads import TrainingStep, prepare_forward
+from pluribus.bench.workloads import TrainingStep, prepare_forward, use_inference_mode
 from pluribus.core import allocator, execution, noise
 from pluribus.core.files import format_json, write_file
 from pluribus.models import lenet5, mlp, resnet, small_cnn, wide_resnet
 
-Rival = tuple[str, Callable[[], Any], Callable[[], Any]]
-"""What is compared, the way to beat, and ours."""
+Pair = tuple[str, Callable[[], Any], Callable[[], Any]]
+"""The title, the other way, and our way."""
 
 
-def masks() -> Iterator[Rival]:
+def compare_masks() -> Iterator[Pair]:
     x = torch.randn(64, 16, 32, 32)
     near = noise.round_rate(0.1)
     assert near is not None
@@ -40,36 +40,40 @@ def masks() -> Iterator[Rival]:
     yield "eight random bits over torch's Bernoulli", bernoulli, lambda: noise.draw_mask(x.numel(), near)
 
 
-def layout() -> Iterator[Rival]:
+def compare_layouts() -> Iterator[Pair]:
     nets = {"LeNet-5": (lenet5, 1, 28), "SmallCNN": (small_cnn, 3, 32), "ResNet-20": (resnet, 3, 32)}
     nets["WRN-16-2"] = (lambda: wide_resnet(16, 2), 3, 32)
     for name, (make, channels, size) in nets.items():
         x, y = torch.randn(128, channels, size, size), torch.randint(0, 10, (128,))
         last = x.contiguous(memory_format=torch.channels_last)
         net = make().eval()
-        yield f"channels last, {name}, forward", inferring(prepare_forward(net, x)), inferring(prepare_forward(net, last))
+        yield (
+            f"channels last, {name}, forward",
+            use_inference_mode(prepare_forward(net, x)),
+            use_inference_mode(prepare_forward(net, last)),
+        )
         yield f"channels last, {name}, training step", TrainingStep(make(), x, y), TrainingStep(make(), last, y)
 
 
-def kept() -> Iterator[Rival]:
+def compare_allocators() -> Iterator[Pair]:
     net = resnet(20).eval()
     for rows in (128, 640):
         x = torch.randn(rows, 3, 32, 32).contiguous(memory_format=torch.channels_last)
-        run = inferring(prepare_forward(net, x))
+        run = use_inference_mode(prepare_forward(net, x))
         yield (
             f"freed memory kept, ResNet-20, forward, {rows} rows",
-            after(returning, run),
-            after(allocator.keep_freed_memory, run),
+            call_first(return_freed_memory, run),
+            call_first(allocator.keep_freed_memory, run),
         )
 
 
-def returning() -> None:
-    """What glibc does by itself."""
+def return_freed_memory() -> None:
+    """Restore the defaults of glibc, which returns freed memory to the system."""
     mallopt = ctypes.CDLL(None).mallopt
     mallopt(allocator.MMAP_THRESHOLD, 128 * 1024), mallopt(allocator.TRIM_THRESHOLD, 128 * 1024)
 
 
-def apart() -> Iterator[Rival]:
+def compare_apart() -> Iterator[Pair]:
     cases: list[tuple[str, nn.Module, pluribus.Spec, tuple[int, ...]]] = [
         ("BatchEnsemble, M = 4, ResNet-20", resnet(20), BatchEnsemble(4), (3, 32, 32)),
         ("Mixture, M = 4, WRN-16-2", wide_resnet(16, 2), Mixture(4), (3, 32, 32)),
@@ -80,18 +84,18 @@ def apart() -> Iterator[Rival]:
             x = torch.randn(rows, *shape)
             x = x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
             ensemble = pluribus.ensemble(net, spec, example=x).eval()
-            run = inferring(lambda ensemble=ensemble, x=x: ensemble(x))
+            run = use_inference_mode(lambda ensemble=ensemble, x=x: ensemble(x))
             run()
             width = ensemble.executor.plan.branched_size * rows
             title = f"one after the other, {name}, forward, {rows} rows (2^{width.bit_length() - 1} numbers)"
             yield (
                 title,
-                after(lambda: setattr(execution, "APART_SIZE", 2**60), run),
-                after(lambda: setattr(execution, "APART_SIZE", 1), run),
+                call_first(lambda: setattr(execution, "APART_SIZE", 2**60), run),
+                call_first(lambda: setattr(execution, "APART_SIZE", 1), run),
             )
 
 
-def stacked() -> Iterator[Rival]:
+def compare_stacking() -> Iterator[Pair]:
     for hidden, rows in (((64, 64), 32), ((256, 256), 256)):
         x, y = torch.randn(rows, 64), torch.randint(0, 10, (rows,))
         loop, stack = (
@@ -101,7 +105,7 @@ def stacked() -> Iterator[Rival]:
         yield f"deep ensemble stacked, M = 16, MLP {hidden[0]}-{hidden[1]}, {rows} rows, training step", loop, stack
 
 
-def compiled() -> Iterator[Rival]:
+def compare_compilation() -> Iterator[Pair]:
     for spec in (BatchEnsemble(32), DeepEnsemble(16)):
         x = torch.randn(256, 64)
         ensemble = pluribus.ensemble(mlp(64, 10, (256, 256)), spec, example=x).eval()
@@ -109,25 +113,25 @@ def compiled() -> Iterator[Rival]:
         fast = torch.compile(ensemble)
         yield (
             f"torch.compile, {spec}, MLP 256-256, forward",
-            inferring(lambda e=ensemble, x=x: e(x)),
-            inferring(lambda e=fast, x=x: e(x)),
+            use_inference_mode(lambda e=ensemble, x=x: e(x)),
+            use_inference_mode(lambda e=fast, x=x: e(x)),
         )
 
 
-def after(first: Callable[[], Any], run: Callable[[], Any]) -> Callable[[], Any]:
+def call_first(first: Callable[[], Any], run: Callable[[], Any]) -> Callable[[], Any]:
+    """Return a function that calls both, one after the other."""
     return lambda: (first(), run())
 
 
-def inferring(run: Callable[[], Any]) -> Callable[[], None]:
-    def quietly() -> None:
-        with torch.inference_mode():
-            run()
-
-    return quietly
-
-
-USUAL = execution.APART_SIZE
-PARTS = {"masks": masks, "layout": layout, "memory": kept, "apart": apart, "stacked": stacked, "compile": compiled}
+DEFAULT_APART = execution.APART_SIZE
+PARTS = {
+    "masks": compare_masks,
+    "layout": compare_layouts,
+    "memory": compare_allocators,
+    "apart": compare_apart,
+    "stacked": compare_stacking,
+    "compile": compare_compilation,
+}
 
 
 def main() -> None:
@@ -150,7 +154,7 @@ def main() -> None:
             rows.append({"part": part, "title": title, "median": found.median, "low": found.low, "high": found.high})
             print(f"{title:<88} {found.median:6.2f}×  ({found.low:.2f} to {found.high:.2f})", flush=True)
             if part == "apart":
-                execution.APART_SIZE = USUAL
+                execution.APART_SIZE = DEFAULT_APART
     about = {"torch": torch.__version__, "machine": platform.machine(), "threads": 2, "repeats": options.repeats}
     options.out.mkdir(parents=True, exist_ok=True)
     write_file(options.out / "parts.json", format_json({"about": about, "rows": rows}))

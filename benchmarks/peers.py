@@ -1,17 +1,17 @@
-"""What the same methods cost elsewhere: torch-uncertainty's and TabM's against ours, as ratios to the base network.
+"""The cost of the same methods in other libraries: torch-uncertainty and TabM against ours, as ratios to the base network.
 
     python benchmarks/peers.py [--only tabm …] [--repeats 9] [--batch 128] [--rows 256] [--contiguous] [--out FOLDER]
 
-Base, theirs and ours run in one process on the same torch, batch, optimiser, memory format and two threads. A repeat times
-every contestant once, in a new random order; a ratio is to the base, or to ours, of the same repeat. Ours is made by
-`pluribus.ensemble` from the very network that is the base. Ours answers with `predict`, theirs with its forward pass: both
-give every member's logits. A training step deals the batch as their routine does and takes the mean cross-entropy over
-members and rows (ours sums it over the members of MIMO and of a deep ensemble, which costs the same); then SGD with
-momentum, without weight decay, because ours spares the factors and theirs does not.
+The base network, theirs and ours run in one process on the same torch, batch, optimiser, memory format and two threads. A
+repeat times each of them once, in a new random order; a ratio is to the base, or to ours, of the same repeat. Ours is made by
+`pluribus.ensemble` from the network that is the base. Ours predicts with `predict`, theirs with its forward pass: both return
+every member's logits. A training step deals the batch as their routine does and takes the mean cross-entropy over members and
+rows (ours sums it over the members of MIMO and of a deep ensemble, which costs the same); then SGD with momentum, without
+weight decay, because ours exempts the factors from it and theirs does not.
 
 Both convert the same layers: their ResNet-20 for BatchEnsemble has no factors on its shortcuts, so ours leaves them out, too.
-What is left of a difference is told by the parameters and FLOPs that are counted before each race. Not comparable: Packed
-ensembles, which we do not have, so that theirs runs against the base alone.
+Parameters and FLOPs are counted before each measurement, and show the differences that remain. Packed ensembles do not exist
+here, so theirs are compared with the base alone.
 """
 
 import argparse
@@ -33,6 +33,7 @@ from torch.nn import functional as F
 import pluribus
 from pluribus import MIMO, BatchEnsemble, DeepEnsemble, MCDropout
 from pluribus.analysis.timing import summarize_ratios, time_interleaved
+from pluribus.bench.workloads import use_inference_mode
 from pluribus.core.describe import count_call_flops
 from pluribus.core.files import format_json, write_file
 from pluribus.core.spec import Spec
@@ -45,12 +46,12 @@ FORWARD, STEP = "forward pass", "training step"
 PACKAGES = {"torch_uncertainty": "torch-uncertainty", "tabm": "tabm"}
 
 
-# --- who takes part -------------------------------------------------------------------------------------------------
+# --- networks ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A network of theirs, and how its training batch is dealt: (x, y) → (x, y `[M·B]`), as their routine has it."""
+    """A network of theirs, and how their routine deals its training batch: (x, y) → (x, y `[M·B]`)."""
 
     net: nn.Module
     deal: Deal = lambda batch: batch
@@ -58,7 +59,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Match:
-    """One method here and there, on one base network. `theirs` may be several ways to do it."""
+    """One method in both libraries, on one base network. `theirs` may hold several ways to do it."""
 
     method: str
     base: nn.Module
@@ -66,10 +67,10 @@ class Match:
     ours: Spec | None
     work: Sequence[str] = (FORWARD, STEP)
     targets: Sequence[str] = ()
-    """Works in which ours must be ahead of each of theirs."""
+    """Workloads in which ours must be faster than each of theirs."""
 
 
-def resnets(layout: torch.memory_format) -> dict[str, list[Match]]:
+def match_resnets(layout: torch.memory_format) -> dict[str, list[Match]]:
     """torch-uncertainty's ResNet-20 for 32×32 images (16, 32 and 64 channels, 1×1 convolutions as shortcuts)."""
     from torch_uncertainty.methods import deep_ensembles, mc_dropout
     from torch_uncertainty.models.classification.resnet import batched_resnet, mimo_resnet, packed_resnet, resnet
@@ -107,12 +108,12 @@ def resnets(layout: torch.memory_format) -> dict[str, list[Match]]:
     }
 
 
-def mlps(members: int = 32) -> dict[str, list[Match]]:
+def match_mlps(members: int = 32) -> dict[str, list[Match]]:
     """32 features, three hidden layers of 256, 10 classes.
 
     In tabm 0.0.3 `arch_type="tabm"` is the full BatchEnsemble: factors r and s and a bias for each member in every hidden
     layer ("tabm-mini" has only the first r). But its last layer is a whole matrix for each member, where a BatchEnsemble has
-    rank-one factors: as many FLOPs, more parameters. So their layers also race in a network of exactly our structure.
+    rank-one factors: as many FLOPs, more parameters. So their layers are also measured in a network of exactly our structure.
     """
     import tabm
 
@@ -139,10 +140,10 @@ def mlps(members: int = 32) -> dict[str, list[Match]]:
 NAMES = ("batch-ensemble", "mimo", "mc-dropout", "deep-ensemble", "packed", "tabm")
 
 
-# --- what they do ---------------------------------------------------------------------------------------------------
+# --- workloads -----------------------------------------------------------------------------------------------------
 
 
-def descent(net: nn.Module, loss: Callable[[], Tensor]) -> Work:
+def prepare_step(net: nn.Module, loss: Callable[[], Tensor]) -> Work:
     # The rate is low, because many steps on one batch must neither diverge nor end in denormal numbers.
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9)
     net.train()
@@ -156,59 +157,54 @@ def descent(net: nn.Module, loss: Callable[[], Tensor]) -> Work:
     return step
 
 
-def answering(net: nn.Module, answer: Work) -> Work:
+def prepare_prediction(net: nn.Module, predict: Work) -> Work:
     net.eval()
-
-    def run() -> None:
-        with torch.inference_mode():
-            answer()
-
-    return run
+    return use_inference_mode(predict)
 
 
-def base_work(work: str, net: nn.Module, x: Tensor, y: Tensor) -> Work:
+def prepare_base(work: str, net: nn.Module, x: Tensor, y: Tensor) -> Work:
     net = copy.deepcopy(net)
-    return answering(net, lambda: net(x)) if work == FORWARD else descent(net, lambda: F.cross_entropy(net(x), y))
+    return prepare_prediction(net, lambda: net(x)) if work == FORWARD else prepare_step(net, lambda: F.cross_entropy(net(x), y))
 
 
-def their_work(work: str, peer: Peer, x: Tensor, y: Tensor) -> Work:
+def prepare_theirs(work: str, peer: Peer, x: Tensor, y: Tensor) -> Work:
     def loss() -> Tensor:
         views, targets = peer.deal((x, y))
         return F.cross_entropy(peer.net(views).flatten(0, -2), targets)
 
-    return answering(peer.net, lambda: peer.net(x)) if work == FORWARD else descent(peer.net, loss)
+    return prepare_prediction(peer.net, lambda: peer.net(x)) if work == FORWARD else prepare_step(peer.net, loss)
 
 
-def our_work(work: str, ensemble: pluribus.Ensemble, x: Tensor, y: Tensor) -> Work:
+def prepare_ours(work: str, ensemble: pluribus.Ensemble, x: Tensor, y: Tensor) -> Work:
     if work == FORWARD:
-        return answering(ensemble, lambda: ensemble.predict(x))
-    return descent(ensemble, lambda: ensemble.loss(x, y))
+        return prepare_prediction(ensemble, lambda: ensemble.predict(x))
+    return prepare_step(ensemble, lambda: ensemble.loss(x, y))
 
 
-# --- the race -------------------------------------------------------------------------------------------------------
+# --- measurement ----------------------------------------------------------------------------------------------------
 
 
-def size(net: nn.Module, work: Work) -> dict[str, int | None]:
-    """Parameters, and FLOPs of one work."""
+def count_size(net: nn.Module, work: Work) -> dict[str, int | None]:
+    """Count parameters, and FLOPs of one run of the workload."""
     return {"parameters": sum(p.numel() for p in net.parameters()), "flops": count_call_flops(work)}
 
 
-def contest(match: Match, work: str, x: Tensor, y: Tensor, repeats: int) -> list[dict[str, Any]]:
-    """A row for each of theirs."""
+def measure_match(match: Match, work: str, x: Tensor, y: Tensor, repeats: int) -> list[dict[str, Any]]:
+    """Measure one method, and return a row for each way in which they do it."""
     peers = {name: make() for name, make in match.theirs.items()}
     nets: dict[str, nn.Module] = {"base": match.base} | {name: peer.net for name, peer in peers.items()}
-    works = {"base": base_work(work, match.base, x, y)}
-    works |= {name: their_work(work, peer, x, y) for name, peer in peers.items()}
+    works = {"base": prepare_base(work, match.base, x, y)}
+    works |= {name: prepare_theirs(work, peer, x, y) for name, peer in peers.items()}
     if match.ours is not None:
         nets["ours"] = ensemble = pluribus.ensemble(match.base, match.ours, example=x[:2])
-        works["ours"] = our_work(work, ensemble, x, y)
+        works["ours"] = prepare_ours(work, ensemble, x, y)
     print(f"\n{match.method}, {work}")
-    sizes = {name: size(nets[name], works[name]) for name in works}
+    sizes = {name: count_size(nets[name], works[name]) for name in works}
     for name, counts in sizes.items():
-        parameters, flops = (share(sizes, name, key) for key in ("parameters", "flops"))
+        parameters, flops = (format_share(sizes, name, key) for key in ("parameters", "flops"))
         print(f"  {name:<30}{counts['parameters']:>10,} parameters ({parameters}), FLOPs {flops}")
-    laps = list(time_interleaved(works, repeats))
-    seconds = {name: [lap[name] for lap in laps] for name in works}
+    timings = list(time_interleaved(works, repeats))
+    seconds = {name: [timing[name] for timing in timings] for name in works}
     print(f"  base: {1000 * statistics.median(seconds['base']):.1f} ms")
     rows = []
     for name in peers:
@@ -221,31 +217,32 @@ def contest(match: Match, work: str, x: Tensor, y: Tensor, repeats: int) -> list
             row["theirs_over_ours"] = asdict(summarize_ratios(seconds[name], seconds["ours"]))
             row["target"] = work in match.targets
         rows.append(row)
-        print(f"  {name:<30}{told(row['theirs_over_base'])}, ours {told(row.get('ours_over_base'))}; {verdict(row)}")
+        ratios = f"{format_ratio(row['theirs_over_base'])}, ours {format_ratio(row.get('ours_over_base'))}"
+        print(f"  {name:<30}{ratios}; {format_verdict(row)}")
     return rows
 
 
-# --- telling --------------------------------------------------------------------------------------------------------
+# --- output ---------------------------------------------------------------------------------------------------------
 
 
-def told(ratios: dict[str, float] | None) -> str:
+def format_ratio(ratios: dict[str, float] | None) -> str:
     return "{median:.2f}× ({low:.2f} to {high:.2f})".format(**ratios) if ratios else "none"
 
 
-def share(sizes: dict[str, dict[str, int | None]], who: str, key: str) -> str:
+def format_share(sizes: dict[str, dict[str, int | None]], who: str, key: str) -> str:
     own, base = sizes[who][key], sizes["base"][key]
     return f"{own / base:.2f}×" if own and base else "uncounted"
 
 
-def missed(row: dict[str, Any]) -> bool:
+def is_missed(row: dict[str, Any]) -> bool:
     return row.get("target", False) and row["theirs_over_ours"]["median"] <= 1
 
 
-def verdict(row: dict[str, Any]) -> str:
+def format_verdict(row: dict[str, Any]) -> str:
     if "theirs_over_ours" not in row:
         return "pluribus has no such method"
-    aim = f" (target: above 1, {'MISSED' if missed(row) else 'met'})" if row["target"] else ""
-    return f"theirs ÷ ours {told(row['theirs_over_ours'])}{aim}"
+    aim = f" (target: above 1, {'MISSED' if is_missed(row) else 'met'})" if row["target"] else ""
+    return f"theirs ÷ ours {format_ratio(row['theirs_over_ours'])}{aim}"
 
 
 TABLE = """\
@@ -264,13 +261,13 @@ last layer is a whole matrix for each member; "TabM's layers" are its layers in 
 """
 
 
-def table(record: dict[str, Any]) -> str:
+def format_table(record: dict[str, Any]) -> str:
     """Markdown."""
     lines = []
     for row in record["rows"]:
         who = [name for name in ("theirs", "ours") if name in row["sizes"]]
-        times = [told(row.get(key)) for key in ("theirs_over_base", "ours_over_base", "theirs_over_ours")]
-        counts = [" / ".join(share(row["sizes"], name, key) for name in who) for key in ("parameters", "flops")]
+        times = [format_ratio(row.get(key)) for key in ("theirs_over_base", "ours_over_base", "theirs_over_ours")]
+        counts = [" / ".join(format_share(row["sizes"], name, key) for name in who) for key in ("parameters", "flops")]
         lines.append(f"| {' | '.join([row['method'], row['work'], row['theirs'], *times, *counts])} |")
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     return TABLE.format(rows="\n".join(lines), versions=versions, **record["settings"], **record["machine"])
@@ -307,11 +304,13 @@ def main() -> None:
     y = torch.randint(0, 10, (options.batch,))
     features, labels = torch.randn(options.rows, 32), torch.randint(0, 10, (options.rows,))
 
-    matches = (resnets(layout) if set(options.only) - {"tabm"} else {}) | (mlps() if "tabm" in options.only else {})
+    matches = (match_resnets(layout) if set(options.only) - {"tabm"} else {}) | (match_mlps() if "tabm" in options.only else {})
     rows = []
     for name in options.only:
         batch = (features, labels) if name == "tabm" else (x, y)
-        rows += [row for match in matches[name] for work in match.work for row in contest(match, work, *batch, options.repeats)]
+        rows += [
+            row for match in matches[name] for work in match.work for row in measure_match(match, work, *batch, options.repeats)
+        ]
     settings = {"repeats": options.repeats, "batch": options.batch, "rows_at_once": options.rows}
     record = describe_machine() | {"settings": settings | {"layout": str(layout).removeprefix("torch.")}, "rows": rows}
     record["versions"] |= {package: metadata.version(package) for name, package in PACKAGES.items() if name in sys.modules}
@@ -319,9 +318,9 @@ def main() -> None:
     stem = "peers" if options.only == NAMES else "peers-" + "-".join(options.only)  # a part does not replace the whole
     options.out.mkdir(parents=True, exist_ok=True)
     write_file(options.out / f"{stem}.json", format_json(record))
-    write_file(options.out / f"{stem}.md", table(record))
+    write_file(options.out / f"{stem}.md", format_table(record))
     print(f"\n{stem}.json and {stem}.md are in {options.out}")
-    print("some targets were missed" if any(map(missed, rows)) else "no target was missed")
+    print("some targets were missed" if any(map(is_missed, rows)) else "no target was missed")
 
 
 if __name__ == "__main__":

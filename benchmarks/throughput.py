@@ -1,10 +1,10 @@
-"""What the data pipeline and the loop cost: an epoch of `pluribus.fit` against the bare forward, backward and step.
+"""The cost of the data pipeline and the training loop: an epoch of `pluribus.fit` against a bare loop.
 
     python benchmarks/throughput.py [--repeats 25] [--rows 3840] [--batch 128]
 
 LeNet-5 on images of 28×28 bytes. The bare loop has its batches ready as real numbers; `fit` shuffles, gathers and normalises
-them, and runs on Lightning. Both take turns, short ones, because machines change their minds; the ratio is the median of
-those of neighbours, without what is done once a run.
+them, and runs on Lightning. Both take short turns, so that a busy moment of the machine slows both; the ratio is the median
+over neighbouring turns. Each turn measures its own time, because work that is done once for each run does not count.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import lightning as L
 import torch
 
 import pluribus
+from pluribus.analysis.timing import summarize_ratios
 from pluribus.data.dataset import Part
 from pluribus.data.preparation import Pixels
 from pluribus.models import lenet5
@@ -25,7 +26,7 @@ TARGET = 1.10
 
 
 class Stopwatch(L.Callback):
-    """The time between the first and the last step of an epoch."""
+    """Measures the time of one epoch, without what comes before its first step."""
 
     def on_train_epoch_start(self, *_) -> None:
         self.began = time.perf_counter()
@@ -34,7 +35,7 @@ class Stopwatch(L.Callback):
         self.seconds = time.perf_counter() - self.began
 
 
-def bare(batches: list[tuple[torch.Tensor, torch.Tensor]]) -> float:
+def time_bare_loop(batches: list[tuple[torch.Tensor, torch.Tensor]]) -> float:
     net = lenet5()
     optimizer = torch.optim.AdamW(net.parameters(), 1e-3)
     began = time.perf_counter()
@@ -46,7 +47,7 @@ def bare(batches: list[tuple[torch.Tensor, torch.Tensor]]) -> float:
     return time.perf_counter() - began
 
 
-def ours(part: Part, batch: int) -> float:
+def time_fit(part: Part, batch: int) -> float:
     watch = Stopwatch()
     ensemble = pluribus.ensemble(lenet5(), pluribus.Single())
     fit(ensemble, part, epochs=1, batch_size=batch, preparation=Pixels((0.13,), (0.31,)), callbacks=[watch], progress=False)
@@ -64,15 +65,14 @@ def main() -> None:
     part = Part(torch.randint(0, 256, (options.rows, 1, 28, 28), dtype=torch.uint8), torch.randint(0, 10, (options.rows,)))
     prepared = Pixels((0.13,), (0.31,))(part.x)
     batches = list(zip(prepared.split(options.batch), part.y.split(options.batch), strict=True))
-    bare(batches), ours(part, options.batch)
-    times = [(bare(batches), ours(part, options.batch)) for _ in range(options.repeats)]
-    base, loop = (statistics.median(column) for column in zip(*times, strict=True))
-    ratios = sorted(after / before for before, after in times)
-    ratio, low, high = (ratios[int(share * (len(ratios) - 1))] for share in (0.5, 0.25, 0.75))
+    time_bare_loop(batches), time_fit(part, options.batch)
+    times = [(time_bare_loop(batches), time_fit(part, options.batch)) for _ in range(options.repeats)]
+    bare, fitted = zip(*times, strict=True)
+    base, loop, ratio = statistics.median(bare), statistics.median(fitted), summarize_ratios(fitted, bare)
     print(f"bare loop   {1000 * base / len(batches):6.2f} ms a step")
     print(f"pluribus    {1000 * loop / len(batches):6.2f} ms a step")
-    print(f"ratio       {ratio:6.3f}  (half of them from {low:.3f} to {high:.3f}; target ≤ {TARGET:.2f})")
-    print(json.dumps({"ratio": ratio, "repeats": options.repeats, "threads": torch.get_num_threads()}))
+    print(f"ratio       {ratio.median:6.3f}  (half of them from {ratio.low:.3f} to {ratio.high:.3f}; target ≤ {TARGET:.2f})")
+    print(json.dumps({"ratio": ratio.median, "repeats": options.repeats, "threads": torch.get_num_threads()}))
 
 
 if __name__ == "__main__":

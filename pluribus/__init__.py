@@ -8,6 +8,7 @@
 (torch.Size([8, 3]), torch.Size([8]), torch.Size([50, 8, 3]))
 """
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import metrics
@@ -37,12 +38,23 @@ from .methods import (
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
-    """`pluribus.fit` brings Lightning along, which `import pluribus` does without."""
-    if name == "fit":
-        from .training.fit import fit
+_LAZY = {
+    "Comparison": ".runs.result_objects",
+    "Evaluation": ".runs.result_objects",
+    "compare": ".runs.api",
+    "evaluate": ".runs.api",
+    "fit": ".training.fit",
+}
+"""Names that need more than torch and numpy, and the modules that they are imported from when they are first used."""
+_ROOMS = ("analysis", "data", "models")
 
-        return fit
+
+def __getattr__(name: str) -> Any:
+    """Import what `import pluribus` does without: Lightning, pydantic, rich and so on."""
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name], __name__), name)
+    if name in _ROOMS:
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'pluribus' has no attribute {name!r}")
 
 
@@ -51,15 +63,20 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
+    from . import analysis, data, models
+    from .runs.api import compare, evaluate
+    from .runs.result_objects import Comparison, Evaluation
     from .training.fit import fit
 
 __all__ = [
     "MIMO",
     "BatchEnsemble",
+    "Comparison",
     "ConversionError",
     "DeepEnsemble",
     "Description",
     "Ensemble",
+    "Evaluation",
     "FileError",
     "Inner",
     "MCDropout",
@@ -75,9 +92,14 @@ __all__ = [
     "Variance",
     "VariationalDropout",
     "Views",
+    "analysis",
+    "compare",
+    "data",
     "ensemble",
+    "evaluate",
     "fit",
     "load",
     "metrics",
+    "models",
     "save",
 ]

@@ -62,7 +62,7 @@ class Measurement:
 
     def run(self, batch: int, repeats: int, progress: Progress) -> dict[str, CostRatios]:
         """Build and measure everything, and return the ratios of each candidate by its name."""
-        x, y = self.network.batch(self.rows or batch)
+        x, y = self.network.draw_batch(self.rows or batch)
         nets = {BASE: self.network.make()}
         nets |= {candidate.name: candidate.build(self.network.make(), x[:2]) for candidate in self.candidates}
         memory = {name: measure_workload_memory(self.workload, net, x, y) for name, net in nets.items()}

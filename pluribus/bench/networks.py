@@ -1,4 +1,4 @@
-"""The networks that costs are measured on, and their batches. The MLP is so small that its work is mostly overhead."""
+"""The networks on which costs are measured, and their batches. The MLP is so small that its time is mostly overhead."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class Network:
     make: Callable[[], nn.Module]
     shape: tuple[int, ...]
 
-    def batch(self, rows: int) -> tuple[Tensor, Tensor]:
-        """x `[B, …]`, images with their channels last, which convolutions on a CPU run faster on; y `[B]`."""
+    def draw_batch(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Draw x `[B, …]` and y `[B]`. Images have their channels last, because convolutions on a CPU are faster with them."""
         x, y = torch.randn(rows, *self.shape), torch.randint(CLASSES, (rows,))
         return (x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x), y
 

@@ -60,7 +60,11 @@ def prepare_workload(workload: Workload, net: nn.Module, x: Tensor, y: Tensor) -
     """Return a function that runs the workload once, to be timed."""
     if workload == "training step":
         return TrainingStep(net, x, y)
-    run = prepare_forward(net, x)
+    return use_inference_mode(prepare_forward(net, x))
+
+
+def use_inference_mode(run: Callable[[], Any]) -> Callable[[], None]:
+    """Return a function that calls `run` in inference mode."""
 
     def run_in_inference_mode() -> None:
         with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""The command line: arguments only. Each command is one file; what it does lies in the other rooms."""
+"""The command line: one file for each command, which reads the arguments and calls the other packages."""
 
 from .app import main
 

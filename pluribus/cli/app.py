@@ -1,4 +1,4 @@
-"""`pluribus`: the commands, and what a person is told when something is wrong."""
+"""The `pluribus` command: its entry point, and how errors are reported."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ from ..core.errors import PluribusError
 
 app = typer.Typer(
     name="pluribus",
-    help="Make one neural network answer like many: train, judge and use efficient ensembles.",
+    help="Make one neural network answer like many: train, evaluate and use efficient ensembles.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -25,22 +25,25 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"pluribus {__version__}")
         raise typer.Exit
 
 
 @app.callback(epilog="[bold]Begin with[/]  pluribus compare --data digits   ·   pluribus methods   ·   pluribus data list")
 def _root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     pass
 
 
 def main() -> None:
-    """The entry point: a person's mistake ends with a sentence and exit code 2, never with a traceback."""
-    from . import bench, compare, data, evaluate, methods, report, reproduce, train  # noqa: F401  each adds its commands
+    """Run the command line. A user's mistake ends with one sentence and exit code 2, never with a traceback."""
+    # Each of these modules adds its command to `app`.
+    from . import bench, compare, data, evaluate, methods, models, predict, report, reproduce, train  # noqa: F401
 
     warnings.showwarning = _print_warning
     keep_freed_memory()
@@ -50,22 +53,23 @@ def main() -> None:
         try:
             app(prog_name="pluribus")
         finally:
-            sys.stdout.flush()  # a full disk is said here, not by the interpreter when nobody listens any more
+            sys.stdout.flush()  # a full disk raises its error here, where it is reported, and not when the interpreter ends
     except (PluribusError, ImportError) as error:
         fail(str(error))
-    except BrokenPipeError:  # whoever read has seen enough
+    except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         discard_output()
         raise SystemExit(1) from None
     except OSError as error:
-        said = str(error.strerror or error)
+        reason = str(error.strerror or error)
         if error.errno == errno.ENOSPC and not error.filename:
-            said = f"cannot write to standard output: {said}"
-        fail(f"{error.filename}: {said}" if error.filename else said)
+            reason = f"cannot write to standard output: {reason}"
+        fail(f"{error.filename}: {reason}" if error.filename else reason)
     except KeyboardInterrupt:
         fail("stopped", 130)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
+    """Print one line on standard error and exit. With PLURIBUS_DEBUG set, raise the current error instead."""
     if os.environ.get("PLURIBUS_DEBUG") and sys.exc_info()[0] is not None:
         raise
     print(f"pluribus: {' '.join(message.split())}", file=sys.stderr)
@@ -74,7 +78,7 @@ def fail(message: str, code: int = 2) -> NoReturn:
 
 
 def discard_output() -> None:
-    """What standard output does not take goes nowhere: else the interpreter tries again at the end, and complains."""
+    """Redirect standard output to nowhere if it cannot be written, as the interpreter would try again when it ends."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -30,7 +30,7 @@ def bench(
         typer.Option(
             "--part",
             metavar="all|none|NAME,…",
-            help="of targets, table and growth; none writes page and figures again from what is there \\[all]",
+            help="targets, table or growth; none writes page and figures again from earlier results \\[all]",
             show_default=False,
         ),
     ] = None,
@@ -39,30 +39,30 @@ def bench(
         typer.Option(
             "--networks",
             metavar="all|NAME,…",
-            help="of mlp, lenet5, resnet20, wrn-16-2 and vit \\[all; growth: lenet5]",
+            help="mlp, lenet5, resnet20, wrn-16-2 or vit \\[all; growth: lenet5]",
             show_default=False,
         ),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option("--methods", metavar="all|NAME,…", help="of `pluribus methods` \\[all]", show_default=False),
+        typer.Option("--methods", metavar="all|NAME,…", help="the methods to measure \\[all]", show_default=False),
     ] = None,
     repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", help="how often each is timed \\[9]", show_default=False)
+        int, typer.Option("--repeats", metavar="N", help="how often each workload is timed \\[9]", show_default=False)
     ] = 9,
     batch: Annotated[int, typer.Option("--batch", metavar="N", help="rows in a batch \\[128]", show_default=False)] = 128,
     threads: Annotated[
-        int | None, typer.Option("--threads", metavar="N", help="of torch \\[2, or the only core]", show_default=False)
+        int | None, typer.Option("--threads", metavar="N", help="threads of torch \\[2, or the only core]", show_default=False)
     ] = None,
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="where results go \\[runs/bench]", show_default=False)
+        Path, typer.Option("--out", "-o", metavar="FOLDER", help="the folder of the results \\[runs/bench]", show_default=False)
     ] = Path("runs/bench"),
     docs: Annotated[
         Path | None,
         typer.Option("--docs", metavar="FILE", help="a Markdown file to put the tables into", show_default=False),
     ] = None,
 ) -> None:
-    """Measure what methods cost, as ratios to the base network: time, memory and FLOPs of a training step and an answer.
+    """Measure what methods cost, as ratios to the base network: time, memory and FLOPs of training and prediction.
 
     Every ratio is of the same batch in the same interleaved run. Results that are in the folder already are kept, unless they
     are measured again.
@@ -101,7 +101,7 @@ def bench(
 
 
 def load_results(folder: Path) -> dict[str, Any]:
-    """Page and figures from what was measured before."""
+    """Write page and figures again, and return the results that were measured before."""
     from ..bench import results
     from ..core.errors import FileError
 

@@ -1,6 +1,5 @@
 """`pluribus compare`."""
 
-import inspect
 import os
 import shlex
 import sys
@@ -10,9 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from ..core.errors import FileError
+from ..core.suggestions import describe_unknown
 from .app import app, fail
-from .evaluate import Attacked, AttackRows, Corruptions, Ood, ShiftRows, Temperature
-from .setting_options import make_setting_options, parse_settings
+from .evaluation_options import Attack, AttackRows, Corruptions, Ood, ShiftRows, Temperature
+from .setting_options import with_settings
 
 EPILOG = """[bold]Examples[/]
 
@@ -26,116 +26,113 @@ pluribus compare --data cifar10 --model small-cnn --corruptions standard --ood s
 
 pluribus compare --resume runs/compare-…"""
 
+PANEL: Any = {"rich_help_panel": "The comparison", "show_default": False}
+Methods = Annotated[
+    str | None,
+    typer.Option("--methods", metavar="all|NAME[:KEY=VALUE,…],…", help="the methods to compare \\[all]", **PANEL),
+]
+Seeds = Annotated[
+    str | None, typer.Option("--seeds", metavar="N|A,B,…", help="a number of seeds, or a list of them \\[3]", **PANEL)
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="KIND",
+        help="what is held equal: epochs, training-flops, deployed-flops or parameters \\[epochs]",
+        **PANEL,
+    ),
+]
+Workers = Annotated[
+    str | None,
+    typer.Option(
+        *("--workers", "-w"), metavar="N|dask://…|ray", help="how many runs at once \\[one for each core, up to 4]", **PANEL
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="settings in YAML; options override them", **PANEL),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="FOLDER", help="the folder of the comparison \\[a new folder in --runs]", **PANEL),
+]
+Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="the folder of all runs \\[runs]", **PANEL)]
+Resume = Annotated[
+    Path | None, typer.Option("--resume", metavar="FOLDER", help="resume a comparison that was stopped", **PANEL)
+]
 
+
+@app.command(epilog=EPILOG)
+@with_settings(leave_out=("method",))
 def compare(
     *,
-    methods: str | None = None,
-    seeds: str | None = None,
-    budget: str | None = None,
-    corruptions: str | None = None,
-    ood: str | None = None,
-    attack: str | None = None,
-    temperature: bool | None = None,
-    shift_rows: int | None = None,
-    attack_rows: int | None = None,
-    config: Path | None = None,
-    out: Path | None = None,
-    runs: Path = Path("runs"),
-    resume: Path | None = None,
-    workers: str | None = None,
-    **options: Any,
+    methods: Methods = None,
+    seeds: Seeds = None,
+    budget: Budget = None,
+    workers: Workers = None,
+    config: ConfigFile = None,
+    out: Out = None,
+    runs: Runs = Path("runs"),
+    resume: Resume = None,
+    corruptions: Corruptions = None,
+    ood: Ood = None,
+    attack: Attack = None,
+    temperature: Temperature = None,
+    shift_rows: ShiftRows = None,
+    attack_rows: AttackRows = None,
+    settings: dict[str, Any],
 ) -> None:
-    """Train and judge methods on your data, within one budget, and leave one page to decide by.
+    """Train and evaluate methods on your data within one budget, and write one page to decide by.
 
-    Every number with its spread over seeds; for each method the share of a deep ensemble's gain that it keeps, beside its cost.
+    The page has the spread of every number over seeds, and for each method its share of a deep ensemble's gain and its cost.
     """
-    from ..experiments import check_workers
-    from ..runs import config as configs
-    from ..runs import run_folder as folders
-    from ..runs.comparison import ComparisonFolder, list_methods
-    from ..runs.config import split_choices
-    from ..runs.evaluation import build_evaluation_settings
-    from ..runs.grid import seeds_of
+    from ..runs import api
+    from ..runs.config import Config, ConfigError, read_settings
+    from ..runs.run_folder import name_new_folder
+    from ..runs.text_tables import print_comparison
     from ..training.interrupts import Interrupted
-    from .show import comparison_progress, print_comparison
 
-    workers = workers or str(min(os.cpu_count() or 1, 4))
-    check_workers(workers)
-    said = parse_settings(options)
-    if methods is not None and not split_choices(methods):
-        raise configs.ConfigError(f"methods must be all, or names between commas, got {methods!r}")
-    judging = {
+    evaluation: dict[str, Any] = {
         "corruptions": corruptions,
-        "ood": tuple(split_choices(ood)) if ood else None,
+        "ood": ood,
         "attack": attack,
         "temperature": temperature,
         "shift_rows": shift_rows,
         "attack_rows": attack_rows,
     }
     if resume is not None:
-        if said or any(value is not None for value in (config, out, methods, seeds, budget, *judging.values())):
-            raise FileError("--resume goes on with the comparison as it was configured: leave the other settings out")
-        made = ComparisonFolder.open(resume)
+        if settings or any(value is not None for value in (config, out, methods, seeds, budget, *evaluation.values())):
+            raise FileError("--resume continues the comparison as it was configured: leave the other settings out")
+        path, wanted = resume, {}
     else:
-        wanted = (configs.read_settings(config) if config else {}) | said
-        made = ComparisonFolder.plan(
-            out or folders.name_new_folder(runs, f"compare-{name_data(wanted)}"),
-            wanted,
-            [name for each in split_choices(methods or "all") for name in (list_methods() if each == "all" else [each])],
-            seeds_of(seeds or "3", wanted.get("seed", 0)),
-            budget=budget or "epochs",
-            judging=build_evaluation_settings(**judging),
-            command=shlex.join(["pluribus", *sys.argv[1:]]),
-        )
+        wanted = (read_settings(config) if config else {}) | settings
+        unknown = [name for name in wanted if name not in Config.model_fields]
+        if unknown:
+            raise ConfigError(describe_unknown("setting", unknown[0], Config.model_fields))
+        path = out or name_new_folder(runs, f"compare-{name_data(wanted)}")
     try:
-        with comparison_progress(made.grid) as (report, told):
-            results = made.run(workers, report, told)
+        done = api.compare(
+            wanted.pop("model", None),
+            wanted.pop("data", "digits"),
+            methods=methods,
+            seeds=seeds or 3,
+            budget=budget or "epochs",
+            folder=path,
+            resume=resume is not None,
+            workers=workers or min(os.cpu_count() or 1, 4),
+            command=shlex.join(["pluribus", *sys.argv[1:]]),
+            **evaluation,
+            **wanted,
+        )
     except (Interrupted, KeyboardInterrupt):
-        fail(f"stopped, each run at its last checkpoint; go on with: pluribus compare --resume {made.path}", 130)
-    print_comparison(results, made.path)
+        fail(f"stopped, each run at its last checkpoint; continue with: pluribus compare --resume {path}", 130)
+    print_comparison(done.results, path)
 
 
 def name_data(wanted: dict[str, Any]) -> str:
-    """The data, for the folder's name."""
+    """Return the name of the data, for the name of the folder."""
     from ..runs.config import parse_choice
 
     data = wanted.get("data", "digits")
     return Path(parse_choice(data)["name"] if isinstance(data, str) else str(data.get("name", "data"))).stem
-
-
-def _signature() -> inspect.Signature:
-    """Our own flags, those of judging, and one for every setting but the method."""
-
-    def flag(kind: Any, *names: str, panel: str = "The comparison", **about: Any) -> Any:
-        option: Any = typer.Option(*names, **about, rich_help_panel=panel, show_default=False)
-        return Annotated[kind, option]
-
-    path = Path | None
-    own = {
-        "methods": flag(str | None, "--methods", metavar="all|NAME[:KEY=VALUE,…],…", help="what to compare \\[all]"),
-        "seeds": flag(str | None, "--seeds", metavar="N|A,B,…", help="so many seeds, or these \\[3]"),
-        "budget": flag(
-            *(str | None, "--budget"),
-            metavar="KIND",
-            help="held equal: epochs, training-flops, deployed-flops or parameters \\[epochs]",
-        ),
-        "workers": flag(str | None, "--workers", "-w", metavar="N|dask://…|ray", help="runs at once \\[a core each, up to 4]"),
-        "config": flag(path, "--config", "-c", metavar="FILE", help="settings in YAML; flags override it"),
-        "out": flag(path, "--out", "-o", metavar="FOLDER", help="where it goes \\[a new folder in --runs]"),
-        "runs": flag(Path, "--runs", metavar="FOLDER", help="where runs lie \\[runs]"),
-        "resume": flag(path, "--resume", metavar="FOLDER", help="go on with a comparison that was stopped"),
-        "corruptions": Corruptions,
-        "ood": Ood,
-        "attack": Attacked,
-        "temperature": Temperature,
-        "shift_rows": ShiftRows,
-        "attack_rows": AttackRows,
-    }
-    parameters = inspect.signature(compare).parameters
-    mine = [parameters[name].replace(annotation=annotation) for name, annotation in own.items()]
-    return inspect.Signature([*mine, *(each for each in make_setting_options() if each.name != "method")])
-
-
-compare.__signature__ = _signature()  # type: ignore[attr-defined]
-compare.__annotations__ = {parameter.name: parameter.annotation for parameter in _signature().parameters.values()}
-app.command(epilog=EPILOG)(compare)

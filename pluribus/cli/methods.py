@@ -1,4 +1,4 @@
-"""`pluribus models` and `pluribus methods`."""
+"""`pluribus methods`."""
 
 import dataclasses
 from typing import Annotated
@@ -7,41 +7,12 @@ import typer
 
 from .app import app
 
-Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="one of them, in detail", show_default=False)]
-
-
-@app.command(epilog="[bold]Examples[/]\n\npluribus models\n\npluribus models wrn")
-def models(name: Name = None) -> None:
-    """The networks, their options and sizes."""
-    from rich.console import Console
-    from rich.table import Table
-
-    from ..core.suggestions import describe_unknown
-    from ..models.registry import MODELS, ModelError, build
-
-    console = Console()
-    if name is not None and name not in MODELS:
-        raise ModelError(describe_unknown("model", name, MODELS))
-    table = Table("name", "what", "options", "parameters", caption="parameters: on 3×32×32 images and ten classes")
-    import torch
-
-    for key, known in MODELS.items():
-        if name in (None, key):
-            with torch.device("meta"):
-                net = build(key, (3, 32, 32), 10)
-            count = sum(parameter.numel() for parameter in net.parameters())
-            table.add_row(key, known.summary, ", ".join(known.options), f"{count:,}")
-    console.print(table)
-    console.print("Options: --model wrn:depth=16,width=4. Your own network: --model package.module:factory", style="dim")
-    console.print(
-        "A factory takes what it needs of classes (or outputs), channels, size, inputs and shape, and its own options.",
-        style="dim",
-    )
+Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="show one of them in detail", show_default=False)]
 
 
 @app.command(epilog="[bold]Examples[/]\n\npluribus methods\n\npluribus methods mimo")
 def methods(name: Name = None) -> None:
-    """The methods: what each is, its options, and what it costs."""
+    """List the methods: what each does, its options and its cost."""
     from rich.console import Console
     from rich.table import Table
 
@@ -79,5 +50,5 @@ def methods(name: Name = None) -> None:
 
 
 def read_summary(kind: type) -> str:
-    """The first line of its docstring."""
+    """Return the first line of a docstring."""
     return (kind.__doc__ or "").strip().splitlines()[0]

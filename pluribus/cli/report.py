@@ -14,15 +14,17 @@ def report(
     results: Annotated[
         Path, typer.Argument(metavar="FOLDER|results.json", help="a comparison, or its results", show_default=False)
     ],
-    out: Annotated[Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="where to \\[beside it]")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", metavar="FOLDER", help="the folder to write to \\[that of the results]")
+    ] = None,
 ) -> None:
-    """Make page, picture and tables again from the results of a comparison."""
+    """Write page, figure and tables again from the results of a comparison."""
     from ..core.errors import FileError
     from ..reports import write_report
 
     file = results / "results.json" if results.is_dir() else results
     if not file.is_file():
-        raise FileError(f"there are no results {file}: name the folder of a comparison that is finished, or its results.json")
+        raise FileError(f"there is no file {file}: name the folder of a finished comparison, or its results.json")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if content["format"] != 1 or not content["methods"]:

@@ -21,19 +21,21 @@ pluribus reproduce variance/ALL --scale smoke"""
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="PAPER/ARTEFACT", help="what to run; PAPER/ALL is all of a paper", show_default=False),
+        typer.Argument(metavar="PAPER/ARTEFACT", help="the recipes to run; PAPER/ALL names all of a paper", show_default=False),
     ] = None,
     scale: Annotated[
         str,
         typer.Option(
             "--scale",
             metavar="smoke|cpu|paper",
-            help="seconds on embedded data, a smaller honest setting on real data, or the published one \\[smoke]",
+            help="seconds on embedded data, a smaller setting on real data, or the published one \\[smoke]",
             show_default=False,
         ),
     ] = "smoke",
-    listed: Annotated[bool, typer.Option("--list", "-l", help="show every recipe, and what was recorded of it")] = False,
-    page: Annotated[bool, typer.Option("--page", help="write results, figures and pages again from what is there")] = False,
+    listed: Annotated[bool, typer.Option("--list", "-l", help="show every recipe and its recorded verdicts")] = False,
+    page: Annotated[
+        bool, typer.Option("--page", help="write results, figures and pages again from earlier measurements")
+    ] = False,
     workers: Annotated[
         str,
         typer.Option(
@@ -58,9 +60,9 @@ def reproduce(
         typer.Option("--data-dir", metavar="FOLDER", help="where the data lie \\[PLURIBUS_DATA]", show_default=False),
     ] = None,
 ) -> None:
-    """Run tables and figures of the papers again: ours beside theirs, with a verdict on every claim.
+    """Reproduce tables and figures of the papers: our numbers beside theirs, with a verdict on every claim.
 
-    What is finished is never measured twice; a run that was stopped goes on from where it was.
+    A finished cell is never measured twice; a run that was stopped continues where it was.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
@@ -85,19 +87,19 @@ def reproduce(
         return None
     console = Console(stderr=True)
     bar = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.completed}/{task.total}"))
-    columns = (*bar, TextColumn("[dim]{task.fields[said]}"))
+    columns = (*bar, TextColumn("[dim]{task.fields[messages]}"))
     for job in jobs:
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-            task, before = progress.add_task(job.title, total=len(job.cells), said=""), list[str]()
+            task, before = progress.add_task(job.title, total=len(job.cells), messages=""), list[str]()
 
-            def report(done: int, total: int, said: list[str], job: Reproduction = job, task: int = task) -> None:
+            def report(done: int, total: int, messages: list[str], job: Reproduction = job, task: int = task) -> None:
                 nonlocal before
-                progress.update(task, completed=done, total=total, said="; ".join(said))  # type: ignore[arg-type]
+                progress.update(task, completed=done, total=total, messages="; ".join(messages))  # type: ignore[arg-type]
                 if not console.is_terminal:
-                    for text in said:
+                    for text in messages:
                         if text not in before:
                             print(f"{job.title}: {text}", file=sys.stderr, flush=True)
-                before = said
+                before = messages
 
             found = reproduce(job, workers, report)
         show_reproduce.print_result(found, out)

@@ -1,7 +1,8 @@
-"""Flags out of the configuration: each setting is one flag, with its own description."""
+"""One command-line option for every setting of the configuration, with its description."""
 
+import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
@@ -22,6 +23,7 @@ PANELS = {
     "Learning rate": ("schedule", "warmup", "milestones", "gamma"),
     "Where": ("devices", "nodes", "strategy", "accelerator", "precision", "compile", "checkpoint_every"),
 }
+Command = Callable[..., None]
 NAMES: dict[str, Callable[[], list[str]]] = {
     "data": lambda: list(SETS),
     "model": lambda: list(MODELS),
@@ -29,8 +31,37 @@ NAMES: dict[str, Callable[[], list[str]]] = {
 }
 
 
+def with_settings(leave_out: Collection[str] = ()) -> Callable[[Command], Command]:
+    """Give a command one option for every setting, in the place of its parameter `settings`.
+
+    Typer reads the options of a command from its signature. The decorated command shows a signature with an option for each
+    field of `Config`, and hands those that were typed to the function as one dictionary, `settings`. An option that was not
+    typed is absent, so that the value of a file or the default holds.
+
+    Args:
+        leave_out: settings that get no option.
+    """
+    options = [option for option in make_setting_options() if option.name not in leave_out]
+    names = [option.name for option in options]
+
+    def decorate(command: Command) -> Command:
+        @functools.wraps(command)
+        def run(**values: Any) -> None:
+            settings = parse_settings({name: values.pop(name) for name in names})
+            command(settings=settings, **values)
+
+        own = list(inspect.signature(command).parameters.values())
+        place = [parameter.name for parameter in own].index("settings")
+        parameters = [*own[:place], *options, *own[place + 1 :]]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
 def make_setting_options() -> list[inspect.Parameter]:
-    """A parameter for every setting, None unless given, so that a file's value or the default holds."""
+    """Return a keyword parameter for every setting, with its Typer option and None as its default."""
     made = []
     for panel, names in PANELS.items():
         for name in names:
@@ -50,7 +81,7 @@ def make_setting_options() -> list[inspect.Parameter]:
 
 
 def format_help(name: str, field: FieldInfo) -> str:
-    """The description, and the default where it is a plain value."""
+    """Return the description of a setting, with its default where that is a plain value."""
     text = str(field.description)
     default = field.default
     if "[" in text or default is None or isinstance(default, bool):
@@ -82,15 +113,15 @@ def make_completer(name: str, field: FieldInfo) -> Callable[[str], list[str]] | 
 
 
 def parse_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """What was said on the command line, as settings."""
-    said = {name: value for name, value in options.items() if value is not None}
-    if "milestones" in said:
-        said["milestones"] = tuple(part for part in said["milestones"].split(",") if part)
+    """Return the options that were typed as settings."""
+    typed = {name: value for name, value in options.items() if value is not None}
+    if "milestones" in typed:
+        typed["milestones"] = tuple(part for part in typed["milestones"].split(",") if part)
     for name in ("lr", "weight_decay", "clip", "patience", "rows", "data_dir", "model"):
-        if said.get(name) in ("none", "null"):
-            said[name] = None
-    return said
+        if typed.get(name) in ("none", "null"):
+            typed[name] = None
+    return typed
 
 
-assert {name for names in PANELS.values() for name in names} == set(Config.model_fields), "a setting without a flag"
+assert {name for names in PANELS.values() for name in names} == set(Config.model_fields), "a setting has no option"
 assert set(Settings.model_fields) <= set(Config.model_fields)

@@ -29,11 +29,9 @@ def print_bench(results: Json, folder: Path) -> None:
         console.print(make_target_table(own["targets"]))
         few = results["runs"][last]["settings"]["repeats"]
         if few < FEW:
-            console.print(f"{few} repeats are too few for a verdict: at least {FEW}", style="yellow", highlight=False)
-    console.print(
-        "All are ratios to the base network: medians, and the middle half of the repeats.", style="dim", highlight=False
-    )
-    console.print(f"All of it is in {folder / 'bench.md'}", highlight=False, soft_wrap=True)
+            console.print(f"{few} repeats are too few for a verdict: take at least {FEW}", style="yellow", highlight=False)
+    console.print("Ratios to the base network: medians, and the middle half of the repeats.", style="dim", highlight=False)
+    console.print(f"All results are in {folder / 'bench.md'}", highlight=False, soft_wrap=True)
 
 
 def make_narrow_table(title: str, *columns: str) -> Table:
@@ -57,7 +55,7 @@ def make_target_table(rows: list[Json]) -> Table:
 
 
 def make_cost_table(network: str, rows: list[Json]) -> Table:
-    """The training step and the answer beside one another."""
+    """Return a table with the costs of a training step and of a prediction side by side."""
     table = make_narrow_table(NETWORKS[network].title, "method", "step", "memory", "FLOPs", "forward", "memory", "FLOPs")
     for method in dict.fromkeys(row["method"] for row in rows):
         found = {row["work"]: row for row in rows if row["method"] == method}

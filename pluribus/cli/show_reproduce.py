@@ -33,7 +33,7 @@ def print_result(found: Json, out: Path) -> None:
         outcome = each["outcome"]
         console.print(f"[{STYLES[outcome]}]{MARKS[outcome]} {outcome}[/]: {each['claim']} [dim]({each['evidence']})[/]")
     paper = found["id"].partition("/")[0]
-    console.print(f"[dim]All of it is in {out / paper / 'README.md'}[/]\n", soft_wrap=True)
+    console.print(f"[dim]All results are in {out / paper / 'README.md'}[/]\n", soft_wrap=True)
 
 
 def make_result_table(found: Json) -> Table:
@@ -69,5 +69,5 @@ def format_state(found: Json) -> str:
     if not found["complete"]:
         return "[yellow]begun[/]"
     counts = Counter(verdict["outcome"] for verdict in found["verdicts"])
-    told = [f"[{STYLES[outcome]}]{counts[outcome]}{MARKS[outcome]}[/]" for outcome in STYLES if counts[outcome]]
-    return " ".join(told) or "done"
+    parts = [f"[{STYLES[outcome]}]{counts[outcome]}{MARKS[outcome]}[/]" for outcome in STYLES if counts[outcome]]
+    return " ".join(parts) or "done"

@@ -83,10 +83,12 @@ class CatalogEntry:
 
     @property
     def classes(self) -> int:
+        """The number of classes; 0 for a regression."""
         return len(self.labels)
 
     @property
     def is_downloadable(self) -> bool:
+        """Whether there is any source to download the files from."""
         return bool(self.homes or self.packages)
 
     def find_state(self, folder: Path) -> State:

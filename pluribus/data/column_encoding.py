@@ -91,9 +91,9 @@ class Columns(Preparation):
             return torch.from_numpy(to_numbers(self.answer, series)).float()
         place = {text: index for index, text in enumerate(self.classes)}
         labels = [str(text) for text in to_texts(series)]
-        strange = next((text for text in labels if text not in place), None)
-        if strange is not None:
-            raise DataError(f"the target {self.answer!r} must be one of {_join_names(self.classes)}, got {strange!r}")
+        unknown = next((text for text in labels if text not in place), None)
+        if unknown is not None:
+            raise DataError(f"the target {self.answer!r} must be one of {_join_names(self.classes)}, got {unknown!r}")
         return torch.tensor([place[text] for text in labels])
 
     def _encode(self, frame: Frame, fill: bool) -> Tensor:
@@ -126,10 +126,10 @@ def _fit_column(name: str, series: Series) -> Column | None:
 
 
 def _describe_too_many(name: str, categories: tuple[str, ...]) -> DataError:
-    strange = [text for text in categories if not is_numeral(text)]
+    unknown = [text for text in categories if not is_numeral(text)]
     cure = f"leave it out with drop=[{name!r}]"
-    if 0 < len(strange) < len(categories) / 2:
-        return DataError(f"column {name!r} holds numbers, but also {_join_names(strange)}: clear these cells, or {cure}")
+    if 0 < len(unknown) < len(categories) / 2:
+        return DataError(f"column {name!r} holds numbers, but also {_join_names(unknown)}: clear these cells, or {cure}")
     return DataError(
         f"column {name!r} has {len(categories)} different texts, more than the {CATEGORIES} that can be categories: {cure}"
     )

@@ -16,7 +16,7 @@ Border = Literal["nearest", "reflect"]
 
 
 class ImageDraws:
-    """Random numbers for B images, each from its own generator: what one image gets does not depend on the others."""
+    """Random numbers for B images, each from its own generator: the draws of an image do not depend on the other images."""
 
     def __init__(self, seeds: Sequence[int]) -> None:
         self.generators = [Generator().manual_seed(seed) for seed in seeds]

@@ -31,6 +31,7 @@ MUD = (63, 42, 20)
 
 
 def gaussian_noise(x: Tensor, draws: ImageDraws, std: float) -> Tensor:
+    """Add Gaussian noise."""
     return x + std * draws.normal(*x.shape[1:])
 
 
@@ -46,10 +47,12 @@ def impulse_noise(x: Tensor, draws: ImageDraws, share: float) -> Tensor:
 
 
 def speckle_noise(x: Tensor, draws: ImageDraws, std: float) -> Tensor:
+    """Add Gaussian noise in proportion to the brightness."""
     return x + x * std * draws.normal(*x.shape[1:])
 
 
 def gaussian_blur(x: Tensor, draws: ImageDraws, sigma: float) -> Tensor:
+    """Blur by a Gaussian."""
     return blur(x, sigma)
 
 
@@ -82,6 +85,7 @@ def defocus_blur(x: Tensor, draws: ImageDraws, radius: float, softness: float) -
 
 
 def motion_blur(x: Tensor, draws: ImageDraws, radius: int, sigma: float) -> Tensor:
+    """Blur along a random direction within 45° of the horizontal."""
     return streak(x, draws.uniform(-45, 45), radius, sigma)
 
 
@@ -108,6 +112,7 @@ def snow(
 
 
 def frost(x: Tensor, draws: ImageDraws, kept: float, added: float) -> Tensor:
+    """Cover the image with a frozen pane."""
     return kept * x + added * _ice(draws, *x.shape[2:]) * convert_colour(ICE, x.shape[1])
 
 
@@ -125,6 +130,7 @@ def _ice(draws: ImageDraws, height: int, width: int) -> Tensor:
 
 
 def fog(x: Tensor, draws: ImageDraws, thickness: float, decay: float) -> Tensor:
+    """Add clouds, and scale the sum back to the image's highest value."""
     height, width = x.shape[2:]
     brightest = x.amax((1, 2, 3), keepdim=True)
     return (x + thickness * draw_plasma(draws, height, width, decay)) * brightest / (brightest + thickness)
@@ -138,6 +144,7 @@ def brightness(x: Tensor, draws: ImageDraws, shift: float) -> Tensor:
 
 
 def contrast(x: Tensor, draws: ImageDraws, kept: float) -> Tensor:
+    """Move all values towards the mean of their channel."""
     mean = x.mean((2, 3), keepdim=True)
     return mean + kept * (x - mean)
 
@@ -164,12 +171,14 @@ def _with_one(points: Tensor) -> Tensor:
 
 
 def pixelate(x: Tensor, draws: ImageDraws, share: float) -> Tensor:
+    """Shrink the image by box averages and enlarge it again."""
     height, width = x.shape[2:]
     small = resize((255 * x).round(), int(height * share), int(width * share))
     return resize(small, height, width) / 255
 
 
 def jpeg_compression(x: Tensor, draws: ImageDraws, quality: int) -> Tensor:
+    """Compress the image as JPEG and decode it. Raises: ImportError if pillow is not installed."""
     from PIL import Image
 
     pictures = (255 * x).round().byte().movedim(1, -1).numpy()

@@ -33,7 +33,7 @@ class Part:
     def __len__(self) -> int:
         return len(self.y)
 
-    def rows(self, index: Tensor) -> "Part":
+    def take_rows(self, index: Tensor) -> "Part":
         """The rows with these numbers `[K]`, in this order."""
         return Part(self.x[index], self.y[index])
 
@@ -93,14 +93,14 @@ class Data:
                 f"{self.name} has {len(self.train)} training rows: too few to hold {share:g} of them out for validation; "
                 "use more rows, or set validation to 0"
             )
-        return self.train.rows(rows), self.train.rows(held_out)
+        return self.train.take_rows(rows), self.train.take_rows(held_out)
 
     def subsample(self, rows: int | None, seed: int = 0) -> "Data":
         """Keep at most this many training rows, drawn with the seed; None keeps all."""
         if rows is None or rows >= len(self.train):
             return self
         index = torch.randperm(len(self.train), generator=torch.Generator().manual_seed(derive_seed(seed)))[:rows]
-        return replace(self, train=self.train.rows(index.sort().values))
+        return replace(self, train=self.train.take_rows(index.sort().values))
 
 
 def check_data(data: Data) -> Data:
@@ -137,7 +137,7 @@ def _check_part(data: Data, name: str, part: Part, source: str) -> None:
 
 def take_no_rows(part: Part) -> Part:
     """An empty part with inputs and targets of the same kind."""
-    return part.rows(torch.arange(0))
+    return part.take_rows(torch.arange(0))
 
 
 def number_classes(count: int) -> tuple[str, ...]:

@@ -21,5 +21,5 @@ def read(entry: CatalogEntry, folder: Path) -> Data:
     x = (torch.from_numpy(stored.images) * 255 / 16).round().to(torch.uint8).unsqueeze(1)
     every = Part(x, torch.from_numpy(stored.target).long())
     keep, test = split_rows(entry.test, len(every), seed=0, labels=every.y)
-    train = every.rows(keep)
-    return Data(entry.name, train, every.rows(test), Pixels.fit(train.x), entry.labels, "scikit-learn")
+    train = every.take_rows(keep)
+    return Data(entry.name, train, every.take_rows(test), Pixels.fit(train.x), entry.labels, "scikit-learn")

@@ -46,9 +46,9 @@ def read(
         raise DataError(f"channels must be 1 or 3, got {channels!r}")
     train, tested = _find_images(path)
     classes = tuple(train)
-    strange = [name for name in tested if name not in train]
-    if strange:
-        raise DataError(f"{path}: the test folder has the class {strange[0]!r}, which the training folder has not")
+    unknown = [name for name in tested if name not in train]
+    if unknown:
+        raise DataError(f"{path}: the test folder has the class {unknown[0]!r}, which the training folder has not")
     headers = {image: _read_header(image) for folder in (train, tested) for images in folder.values() for image in images}
     height, width = _choose_size(path, headers, size)
     if channels is None:
@@ -63,8 +63,8 @@ def read(
     if tested:
         kept, others = every, part(tested)
     else:
-        keep, aside_rows = split_rows(round(len(every) * held), len(every), seed, every.y)
-        kept, others = every.rows(keep), every.rows(aside_rows) if held else take_no_rows(every)
+        keep, held_out = split_rows(round(len(every) * held), len(every), seed, every.y)
+        kept, others = every.take_rows(keep), every.take_rows(held_out) if held else take_no_rows(every)
     facts = {} if size is None else {"resized to": f"{height} × {width}"}
     return Data(path.resolve().name, kept, others, Pixels.fit(kept.x), classes, str(path), facts)
 

@@ -32,8 +32,8 @@ def read(path: Path, *, test: float = 0.2, seed: int = 0) -> Data:
         if not len(every):
             raise DataError(f"{path} holds no rows")
         labels = None if every.y.is_floating_point() else every.y
-        keep, others = split_rows(round(len(every) * check_share("test", test)), len(every), seed, labels)
-        train, tested = every.rows(keep), every.rows(others)
+        keep, held_out = split_rows(round(len(every) * check_share("test", test)), len(every), seed, labels)
+        train, tested = every.take_rows(keep), every.take_rows(held_out)
     else:
         train, tested = (_build_part(path, arrays, f"x_{part}", f"y_{part}") for part in ("train", "test"))
         if train.x.shape[1:] != tested.x.shape[1:] or train.x.dtype != tested.x.dtype or train.y.dtype != tested.y.dtype:

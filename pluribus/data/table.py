@@ -90,9 +90,9 @@ def _build(
         if is_numeric(column, features[column]):
             to_numbers(column, features[column])  # raises on infinity; here the row number is that of the file
     y, classes = _encode_targets(answer, frame[answer], task)
-    keep, others = _split(len(y), y if classes else None, test, seed, test_mask)
+    keep, held_out = _split(len(y), y if classes else None, test, seed, test_mask)
     spread = (0.0, 1.0) if classes else _measure_spread(answer, y[keep])
-    training, rest = features.iloc[keep.numpy()], features.iloc[others.numpy()]
+    training, rest = features.iloc[keep.numpy()], features.iloc[held_out.numpy()]
     columns = replace(Columns.fit(training), target=spread, answer=answer, classes=classes)
     if not columns.columns:
         raise DataError("there is nothing to learn from: every column beside the target holds one and the same value")
@@ -105,7 +105,7 @@ def _build(
     if gaps:
         facts["missing in test rows only, so set to the training mean"] = gaps
     train = Part(columns.encode(training), y[keep])
-    return Data(name, train, Part(columns.encode_test(rest), y[others]), columns, classes, source, facts)
+    return Data(name, train, Part(columns.encode_test(rest), y[held_out]), columns, classes, source, facts)
 
 
 def _split(count: int, labels: Tensor | None, test: float, seed: int, mask: Sequence[int] | None) -> tuple[Tensor, Tensor]:
@@ -114,12 +114,12 @@ def _split(count: int, labels: Tensor | None, test: float, seed: int, mask: Sequ
         marks = torch.as_tensor(np.asarray(mask)).bool().flatten()
         if len(marks) != count:
             raise DataError(f"the test mask must have a mark for each of the {count} rows, got {len(marks)}")
-        keep, others = (~marks).nonzero().flatten(), marks.nonzero().flatten()
+        keep, held_out = (~marks).nonzero().flatten(), marks.nonzero().flatten()
     else:
-        keep, others = split_rows(max(1, round(count * test)) if test else 0, count, seed, labels)
-    if not len(keep) or (test and mask is None and not len(others)):
+        keep, held_out = split_rows(max(1, round(count * test)) if test else 0, count, seed, labels)
+    if not len(keep) or (test and mask is None and not len(held_out)):
         raise DataError(f"{count} rows are too few to hold {test:g} of them out: give more rows, or test=0")
-    return keep, others
+    return keep, held_out
 
 
 def _encode_targets(name: str, series: Series, task: str | None) -> tuple[Tensor, tuple[str, ...]]:

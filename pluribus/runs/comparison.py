@@ -61,11 +61,13 @@ class ComparisonFolder:
         budget: str = "epochs",
         judging: EvaluationSettings | None = None,
         command: str = "",
+        objects: Mapping[str, Any] | None = None,
     ) -> "ComparisonFolder":
         """Write the plan into a new folder, after checking data, methods, evaluation and budget.
 
-        `options` are the settings of `Config` that all runs share. The baseline is added if `methods` lacks it. Raises
-        ConfigError or DataError before anything is written.
+        `options` are the settings of `Config` that all runs share; `objects` are the networks and data that they name and that
+        were passed from Python. The baseline is added if `methods` lacks it. Raises ConfigError or DataError before anything is
+        written.
         """
         judging, kind, notes = judging or build_evaluation_settings(), check_budget(budget), []
         choices = [parse_method(method) for method in methods]
@@ -99,13 +101,13 @@ class ComparisonFolder:
                     raise
                 choices.remove(choice)
                 notes.append(f"Left out: {error}.")
-        grid = Grid.planned(path, dict(options), choices, seeds, judging, lambda config: own[str(config.method)])
+        grid = Grid.plan(path, dict(options), choices, seeds, judging, lambda config: own[str(config.method)], objects)
         about = {"budget": kind, "judging": judging.model_dump(mode="json"), "command": command, "notes": notes}
         write_file(path / "compare.yaml", yaml.safe_dump(about, sort_keys=False, allow_unicode=True))
         return ComparisonFolder(grid, about)
 
     @staticmethod
-    def open(path: Path) -> "ComparisonFolder":
+    def open(path: Path, objects: Mapping[str, Any] | None = None) -> "ComparisonFolder":
         """Open a comparison that was planned before. Raises FileError if the folder holds none."""
         if not (path / "compare.yaml").is_file():
             raise FileError(f"{path} is no comparison: it has no compare.yaml")
@@ -115,7 +117,7 @@ class ComparisonFolder:
             judging = build_evaluation_settings(**about["judging"])
         except (KeyError, TypeError) as error:
             raise FileError(f"{path / 'compare.yaml'} is damaged: take it from a copy, or begin anew") from error
-        return ComparisonFolder(Grid.opened(path, judging), about)
+        return ComparisonFolder(Grid.open(path, judging, objects), about)
 
     def run(self, workers: str, report: Report | None = None, announce: Callable[[str], None] = lambda _: None) -> Json:
         """Train and evaluate what is missing, measure costs while nothing else runs, and write and return the results.
@@ -139,7 +141,7 @@ class ComparisonFolder:
         """The finished and judged runs of every method that has some."""
         found: dict[str, list[Cell]] = {}
         for cell in self.grid.cells:
-            if self.grid.finished(cell):
+            if self.grid.is_finished(cell):
                 found.setdefault(cell.method, []).append(cell)
         return found
 
@@ -177,7 +179,7 @@ class ComparisonFolder:
         facts = Run(self.path / next(iter(finished.values()))[0].name)
         data = facts.read_json("data.json")
         config = build_config(read_settings(facts.config))
-        model = config.model["name"] if config.model else ""
+        model = config.model["name"].strip("<>") if config.model else ""
         return {
             "format": 1,
             "title": f"{data['name']} · {model}",
@@ -291,8 +293,8 @@ class ComparisonFolder:
 
     def note_failures(self) -> list[str]:
         """A note for each run that failed or is not finished."""
-        lost = [cell for cell in self.grid.cells if not self.grid.finished(cell)]
-        why = {cell.name: self.grid.failed(cell) for cell in lost}
+        lost = [cell for cell in self.grid.cells if not self.grid.is_finished(cell)]
+        why = {cell.name: self.grid.read_failure(cell) for cell in lost}
         return [f"{name} failed: {reason}" if reason else f"{name} is not finished." for name, reason in why.items()]
 
 

@@ -188,7 +188,7 @@ def encode_png(pixels: Tensor) -> str:
 
 def measure_cost(ensemble: Ensemble, network: nn.Module, data: Data, part: Part) -> dict[str, Any]:
     """What the ensemble costs on a batch of these rows, as ratios to the base network."""
-    few = part.rows(torch.arange(min(COST_ROWS, len(part))))
+    few = part.take_rows(torch.arange(min(COST_ROWS, len(part))))
     like = next(ensemble.parameters())
     x, y = data.preparation(few.x).to(like.device, like.dtype), data.preparation.scale_targets(few.y).to(like.device)
     found = compare_cost(ensemble, network.to(like.device, like.dtype), x, y)
@@ -266,7 +266,7 @@ def select_comparison_rows(config: Config, about: dict[str, Any], preparation: P
     data, part = load_rows(config, about, preparation, "validation", None)
     if len(part) < 2:
         raise ConfigError(f"{data.name} has no test rows, and {len(part)} validation row: too few to judge by")
-    return data, part.rows(torch.arange(0, len(part), 2)), part.rows(torch.arange(1, len(part), 2))
+    return data, part.take_rows(torch.arange(0, len(part), 2)), part.take_rows(torch.arange(1, len(part), 2))
 
 
 def judge_run(path: Path, judging: EvaluationSettings) -> None:

@@ -7,7 +7,7 @@ and an unfinished one continues from its last checkpoint.
 import csv
 import io
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..core.files import write_file
 from ..experiments import Job, describe_unfinished, read_failure, run_jobs
 from .config import Config, ConfigError, build_config, format_choice, parse_method, read_settings, resolve_paths
 from .evaluation import EvaluationSettings, build_evaluation_settings
+from .loading import passed_objects
 from .run_folder import Run
 
 Report = Callable[[list[dict[str, Any]]], None]
@@ -41,30 +42,38 @@ class Cell:
 
 @dataclass(frozen=True)
 class Grid:
-    """`judging` is for a comparison: each run is judged as soon as it is trained."""
+    """Runs in one folder. In a comparison, which has a `judging`, each run is evaluated as soon as it is trained."""
 
     path: Path
     cells: tuple[Cell, ...]
     judging: EvaluationSettings | None = None
+    objects: Mapping[str, Any] = field(default_factory=dict)
+    """Networks and data that were passed from Python, by their names in the cells' options."""
 
     @staticmethod
-    def planned(
+    def plan(
         path: Path,
         options: Mapping[str, Any],
         methods: list[Any],
         seeds: list[int],
         judging: EvaluationSettings | None = None,
-        given: Callable[[Config], Mapping[str, Any]] = lambda _: {},
+        adjust: Callable[[Config], Mapping[str, Any]] = lambda _: {},
+        objects: Mapping[str, Any] | None = None,
     ) -> "Grid":
-        """The grid in a new folder, every cell checked before the first one starts. `given` has settings for some runs only."""
+        """Write the grid into a new folder, after checking every cell. `adjust` returns settings for the runs of one method.
+
+        Raises ConfigError if a cell makes no sense, and FileError if the folder is not empty.
+        """
         if path.is_file():
             raise FileError(f"{path} is a file: name a folder for the grid")
         if path.is_dir() and any(path.iterdir()):
-            raise FileError(f"{path} is not empty: go on with it by --resume, or name another folder with --out")
+            raise FileError(
+                f"{path} is not empty: resume it (--resume, or resume=True), or name another folder (--out, or folder=…)"
+            )
         cells = []
         for method in methods:
             choice = parse_method(method)
-            own = given(build_config(dict(options) | {"method": choice, "seed": seeds[0]}))
+            own = adjust(build_config(dict(options) | {"method": choice, "seed": seeds[0]}))
             for seed in seeds:
                 wanted = resolve_paths(build_config(dict(options) | {"method": choice, "seed": seed} | dict(own)))
                 safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in format_choice(choice))
@@ -73,7 +82,7 @@ class Grid:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ConfigError(f"the grid has {twice[0]} more than once")
-        grid = Grid(path, tuple(cells), judging)
+        grid = Grid(path, tuple(cells), judging, objects or {})
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -82,59 +91,62 @@ class Grid:
         return grid
 
     @staticmethod
-    def opened(path: Path, judging: EvaluationSettings | None = None) -> "Grid":
+    def open(path: Path, judging: EvaluationSettings | None = None, objects: Mapping[str, Any] | None = None) -> "Grid":
+        """Open a grid that was planned before. Raises FileError if grid.yaml is missing or damaged."""
         content = read_settings(path / "grid.yaml")
         for name, options in content.items():
             if not isinstance(options, dict):
                 raise FileError(f"{path / 'grid.yaml'} must hold the settings of each run, got {options!r} for {name}")
         cells = [Cell(name, build_config(options, name).model_dump(mode="json")) for name, options in content.items()]
-        return Grid(path, tuple(cells), judging)
+        return Grid(path, tuple(cells), judging, objects or {})
 
-    def finished(self, cell: Cell) -> bool:
+    def is_finished(self, cell: Cell) -> bool:
+        """Whether a run is trained and, in a comparison, evaluated."""
         run = Run(self.path / cell.name)
         return run.is_finished and (self.judging is None or run.is_judged)
 
     def run(self, workers: str = "1", report: Report | None = None, *, whole: bool = True) -> list[dict[str, Any]]:
-        """Run what is not finished; a dead worker's runs are taken up again. Returns a state for every cell.
+        """Run what is not finished, and return the state of every cell. The runs of a worker that dies are run again.
 
-        Runs that fail are an error in the end, unless the grid need not be `whole`: then only if all of them do. `report` is
-        told the states whenever they change; grid.csv has them, too.
+        `report` is called with the states whenever they change; grid.csv holds them, too. Raises PluribusError if a run failed
+        or, unless the grid must be `whole`, if all runs failed.
         """
         cells = {cell.name: cell for cell in self.cells}
 
         def report_states(states: list[dict[str, Any]]) -> None:
-            self.record(states)
+            self.write_table(states)
             if report is not None:
                 report(states)
 
         unfinished = run_jobs(
-            [self.job(cell) for cell in self.cells],
+            [self.make_job(cell) for cell in self.cells],
             workers,
-            is_finished=lambda job: self.finished(cells[job.name]),
-            read_states=self.states,
+            is_finished=lambda job: self.is_finished(cells[job.name]),
+            read_states=self.read_states,
             report=report_states,
         )
         if unfinished and (whole or len(unfinished) == len(self.cells)):
             raise PluribusError(describe_unfinished(unfinished, len(self.cells), "runs"))
-        return self.states()
+        return self.read_states()
 
-    def job(self, cell: Cell) -> Job:
+    def make_job(self, cell: Cell) -> Job:
         """The job that trains and judges a cell."""
         from ..training.interrupts import Interrupted
 
         folder = (self.path / cell.name).resolve()
         judging = None if self.judging is None else self.judging.model_dump(mode="json")
-        return Job(cell.name, folder, run_cell, (cell.options, str(folder), judging), (Interrupted,))
+        return Job(cell.name, folder, run_cell, (cell.options, str(folder), judging, self.objects), (Interrupted,))
 
-    def failed(self, cell: Cell) -> str:
+    def read_failure(self, cell: Cell) -> str:
+        """Why a run failed; empty if it did not."""
         return read_failure(self.path / cell.name)
 
-    def states(self) -> list[dict[str, Any]]:
-        """How far every run is, as its folder tells: the same wherever it runs."""
-        return [state(Run(self.path / cell.name), cell, self.judging is not None) for cell in self.cells]
+    def read_states(self) -> list[dict[str, Any]]:
+        """The state of every run, read from its folder, so that it does not matter where the run takes place."""
+        return [read_state(Run(self.path / cell.name), cell, self.judging is not None) for cell in self.cells]
 
-    def record(self, states: list[dict[str, Any]]) -> None:
-        """The table so far, as grid.csv."""
+    def write_table(self, states: list[dict[str, Any]]) -> None:
+        """Write grid.csv, the table so far."""
         names = list(dict.fromkeys(name for each in states for name in each["scores"]))
         text = io.StringIO()
         table = csv.writer(text)
@@ -145,7 +157,8 @@ class Grid:
         write_file(self.path / "grid.csv", text.getvalue())
 
 
-def state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
+def read_state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
+    """How far a run is, read from its folder: method, seed, state, scores and, at the end, seconds."""
     about: dict[str, Any] = {"method": cell.method, "seed": cell.seed, "state": "waiting", "scores": {}}
     failed = bool(read_failure(run.path))
     if run.is_finished:
@@ -163,21 +176,24 @@ def state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
     return about | ({"state": "started"} if run.path.is_dir() else {})
 
 
-def run_cell(options: dict[str, Any], path: str, judging: dict[str, Any] | None = None) -> None:
+def run_cell(
+    options: dict[str, Any], path: str, judging: dict[str, Any] | None = None, objects: Mapping[str, Any] | None = None
+) -> None:
     """Train one run from wherever it stopped, and judge it if a judging is asked for. A worker calls this."""
     from .evaluation import judge_run
     from .training import train_run
 
     folder = Path(path)
-    train_run(build_config(options), folder, resume=True, progress=False, wait=True)
-    if judging is not None and not Run(folder).is_judged:
-        judge_run(folder, build_evaluation_settings(**judging))
+    with passed_objects(objects or {}):
+        train_run(build_config(options), folder, resume=True, progress=False, wait=True)
+        if judging is not None and not Run(folder).is_judged:
+            judge_run(folder, build_evaluation_settings(**judging))
 
 
-def seeds_of(text: str | None, first: Any) -> list[int]:
-    """`3` → three seeds from the first on; `0,5,7` → these.
+def parse_seeds(text: str | None, first: Any) -> list[int]:
+    """Parse the option --seeds: `3` is three seeds from the first on, `0,5,7` are these. Raises ConfigError.
 
-    >>> seeds_of("3", 0), seeds_of("5,7", 0), seeds_of(None, 4)
+    >>> parse_seeds("3", 0), parse_seeds("5,7", 0), parse_seeds(None, 4)
     ([0, 1, 2], [5, 7], [4])
     """
     try:

@@ -75,7 +75,7 @@ class EvaluationCase:
         if rows >= len(self.part):
             return self.part
         order = torch.randperm(len(self.part), generator=torch.Generator().manual_seed(0))
-        return self.part.rows(order[:rows].sort().values)
+        return self.part.take_rows(order[:rows].sort().values)
 
     @property
     def members(self) -> int:

@@ -12,7 +12,7 @@ from hypothesis import given
 from pluribus import Predictive
 from pluribus.analysis import bias_variance, disagreement, error_correlation, normalised_disagreement, pairwise_kl
 
-from ..metrics.strategies import answered, classified, exactly, near, repeatable
+from ..metrics.strategies import classifications, compute_exact_probabilities, near, regressions, repeatable
 
 
 def labels_and_targets(p, targets):
@@ -21,7 +21,7 @@ def labels_and_targets(p, targets):
 
 
 @repeatable
-@given(classified())
+@given(classifications())
 def test_disagreement_is_the_share_of_pairs_and_rows_whose_labels_differ(case):
     p, targets = case
     labels, y = labels_and_targets(p, targets)
@@ -33,7 +33,7 @@ def test_disagreement_is_the_share_of_pairs_and_rows_whose_labels_differ(case):
 
 
 @repeatable
-@given(classified())
+@given(classifications())
 def test_disagreement_by_row_is_that_of_the_rows_pairs(case):
     p, _ = case
     labels = p.member_log_probs.argmax(2)
@@ -43,10 +43,10 @@ def test_disagreement_by_row_is_that_of_the_rows_pairs(case):
 
 
 @repeatable
-@given(classified())
+@given(classifications())
 def test_pairwise_kl_is_that_of_the_pairs_one_by_one_and_infinite_where_one_holds_impossible_what_another_does_not(case):
     p, _ = case
-    members, _ = exactly(p)
+    members, _ = compute_exact_probabilities(p)
 
     def divergence(a, b):
         pairs = [(x, y) for x, y in zip(a, b, strict=True) if float(x) > 0]  # a double knows nothing below 10⁻³⁰⁸
@@ -57,7 +57,7 @@ def test_pairwise_kl_is_that_of_the_pairs_one_by_one_and_infinite_where_one_hold
 
 
 @repeatable
-@given(classified(rows=12))
+@given(classifications(rows=12))
 def test_the_correlation_of_errors_is_numpys_over_the_pairs(case):
     p, targets = case
     labels, y = labels_and_targets(p, targets)
@@ -71,7 +71,7 @@ def test_the_correlation_of_errors_is_numpys_over_the_pairs(case):
 
 
 @repeatable
-@given(answered())
+@given(regressions())
 def test_bias_and_variance_are_those_of_numpy_and_add_up_to_the_error(case):
     p, targets = case
     values, y = p.outputs.double().numpy().reshape(len(p.outputs), -1), targets.double().numpy().flatten()
@@ -83,7 +83,7 @@ def test_bias_and_variance_are_those_of_numpy_and_add_up_to_the_error(case):
 
 
 @repeatable
-@given(classified())
+@given(classifications())
 def test_no_measure_depends_on_the_order_of_the_members(case):
     p, targets = case
     turned = Predictive(p.outputs.flip(0))

@@ -41,7 +41,7 @@ def test_every_count_makes_another_size_of_the_method():
     assert set(Spec.registry) - grown == {"single", "maxout", "variational-dropout"}
     for job in plan_growth(["mlp"], ["inner", "mc-dropout"]):
         counts = [int(candidate.name) for candidate in job.measurement.candidates]
-        x, _ = job.measurement.network.batch(2)
+        x, _ = job.measurement.network.draw_batch(2)
         specs = [candidate.build(job.measurement.network.make(), x).spec for candidate in job.measurement.candidates]
         assert [getattr(spec, spec.size_option) for spec in specs] == counts
 

@@ -18,7 +18,7 @@ def _quick(monkeypatch):
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("method", list_methods())
 def test_every_method_learns_and_answers_on_every_network(method, network):
-    x, y = NETWORKS[network].batch(2)
+    x, y = NETWORKS[network].draw_batch(2)
     ensemble = convert_with(build_benchmark_spec(method))(NETWORKS[network].make(), x)
     before = [parameter.clone() for parameter in ensemble.parameters()]
     TrainingStep(ensemble, x, y)()
@@ -30,7 +30,7 @@ def test_every_method_learns_and_answers_on_every_network(method, network):
 
 @pytest.mark.parametrize("network", NETWORKS)
 def test_a_batch_fits_its_network_and_images_have_their_channels_last(network):
-    x, y = NETWORKS[network].batch(3)
+    x, y = NETWORKS[network].draw_batch(3)
     assert NETWORKS[network].make().eval()(x).shape == (3, CLASSES)
     assert y.shape == (3,)
     assert x.dim() == 2 or x.is_contiguous(memory_format=torch.channels_last)

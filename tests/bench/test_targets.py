@@ -66,7 +66,7 @@ def test_a_target_is_met_by_its_median_or_where_nothing_is_timed_by_memory():
 
 
 def test_dropout_stands_between_the_convolutions_of_all_nine_blocks():
-    x, _ = NETWORKS["resnet20"].batch(2)
+    x, _ = NETWORKS["resnet20"].draw_batch(2)
     net = NETWORKS["resnet20"].make().eval()
     before = net(x)
     ensemble = add_dropout_to_blocks(net, x)
@@ -78,14 +78,14 @@ def test_dropout_stands_between_the_convolutions_of_all_nine_blocks():
 
 
 def test_late_dropout_leaves_all_but_the_last_layer_to_one_pass():
-    x, _ = NETWORKS["lenet5"].batch(2)
+    x, _ = NETWORKS["lenet5"].draw_batch(2)
     description = add_late_dropout(NETWORKS["lenet5"].make(), x).eval().describe()
     assert description.members == 20
     assert description.flops / description.base_flops < 1.1
 
 
 def test_the_naive_average_runs_four_layers_for_each_convolution():
-    x, y = NETWORKS["resnet20"].batch(2)
+    x, y = NETWORKS["resnet20"].draw_batch(2)
     net = average_four_layers(NETWORKS["resnet20"].make(), x)
     averages = [module for module in net.modules() if isinstance(module, LayerAverage)]
     assert [len(average.layers) for average in averages] == [4] * 19

@@ -144,9 +144,9 @@ PLACES = [
     ),
     case("resume nothing", "train --resume no", "there is no run no"),
     case("resume a folder", "train --resume a", "a is no run: it has no config.yaml", file("a/notes.txt", "mine")),
-    case("resume and settings", "train --resume run --epochs 3", "--resume goes on with the run|leave", run="digits"),
-    case("resume and config", "train --resume run --config run/config.yaml", "--resume goes on with the run", run="digits"),
-    case("resume and out", "train --resume run --out b", "--resume goes on with the run|leave", run="digits"),
+    case("resume and settings", "train --resume run --epochs 3", "--resume continues the run|leave", run="digits"),
+    case("resume and config", "train --resume run --config run/config.yaml", "--resume continues the run", run="digits"),
+    case("resume and out", "train --resume run --out b", "--resume continues the run|leave", run="digits"),
     case(
         "resume a damaged config",
         "train --resume run",

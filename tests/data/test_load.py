@@ -160,7 +160,7 @@ def test_a_uci_table_has_ten_splits(name, real):
 def test_validation_rows_are_set_aside_by_class_and_no_class_gives_its_last_row_away():
     y = torch.tensor([0] * 20 + [1] * 10 + [2])
     every = Part(torch.arange(31.0).unsqueeze(1), y)
-    data = Data("three", every, every.rows(y[:0]), Preparation(), ("a", "b", "c"))
+    data = Data("three", every, every.take_rows(y[:0]), Preparation(), ("a", "b", "c"))
     kept, others = data.split(0.6, seed=0)
     assert torch.bincount(kept.y, minlength=3).tolist() == [8, 4, 1]
     assert torch.bincount(others.y, minlength=3).tolist() == [12, 6, 0]

@@ -1,5 +1,5 @@
-"""What the metrics must cope with, for hypothesis to draw: one row, one member, one logit, ties, certainty, impossibility,
-single and double precision, targets with an axis too many, answers with axes of their own.
+"""Cases of hypothesis that the metrics must cope with: one row, one member, one logit, ties, certainty, impossibility,
+single and double precision, targets with an axis too many, outputs with more axes.
 
 A column of its own is the logit of a yes, so no prediction has a single class; that all targets are of one class is drawn.
 """
@@ -17,15 +17,15 @@ from pluribus import Predictive
 repeatable = settings(max_examples=100, deadline=None, derandomize=True, database=None)
 
 
-def ties(generator, shape):
+def draw_ties(generator, shape):
     return generator.integers(-2, 3, shape).astype(float)
 
 
-def plain(generator, shape):
+def draw_normal(generator, shape):
     return generator.normal(scale=3, size=shape)
 
 
-def extreme(generator, shape):
+def draw_extreme(generator, shape):
     """Logits that make probabilities of exactly 0 and 1."""
     return generator.choice([-torch.inf, -torch.inf, -5000.0, 0.0, 1.0, 5000.0], shape)
 
@@ -36,7 +36,7 @@ GENERATORS = st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
 @st.composite
-def classified(draw, rows=8, kinds=(ties, plain, extreme), beyond=((), (), (2,))):
+def classifications(draw, rows=8, kinds=(draw_ties, draw_normal, draw_extreme), beyond=((), (), (2,))):
     """A prediction of a class and its targets."""
     generator, values = draw(GENERATORS), draw(st.sampled_from(kinds))
     shape = (draw(st.integers(1, 4)), draw(st.integers(1, rows)), draw(st.integers(1, 4)), *draw(st.sampled_from(beyond)))
@@ -50,18 +50,18 @@ def classified(draw, rows=8, kinds=(ties, plain, extreme), beyond=((), (), (2,))
 
 
 @st.composite
-def crowds(draw):
+def large_classifications(draw):
     """More rows."""
-    generator, values = draw(GENERATORS), draw(st.sampled_from([ties, plain]))
+    generator, values = draw(GENERATORS), draw(st.sampled_from([draw_ties, draw_normal]))
     shape = (draw(st.integers(1, 3)), draw(st.integers(1, 150)), draw(st.integers(2, 4)))
     outputs, targets = values(generator, shape), generator.integers(0, shape[2], shape[1])
     return Predictive(torch.from_numpy(outputs).to(draw(DTYPES))), torch.from_numpy(targets)
 
 
 @st.composite
-def answered(draw, rows=5):
+def regressions(draw, rows=5):
     """A regression and its targets; members may agree to the last digit."""
-    generator, values = draw(GENERATORS), draw(st.sampled_from([ties, plain]))
+    generator, values = draw(GENERATORS), draw(st.sampled_from([draw_ties, draw_normal]))
     shape = (draw(st.integers(1, 4)), draw(st.integers(1, rows)), *draw(st.sampled_from([(), (1,), (2,)])))
     centre, agree = draw(st.sampled_from([0.0, 100.0])), draw(st.booleans())
     outputs = centre + values(generator, (1 if agree else shape[0], *shape[1:]))
@@ -88,7 +88,7 @@ class Stated(Predictive):
         return self.outputs[0]
 
 
-def exactly(p):
+def compute_exact_probabilities(p):
     """The members' probabilities and their average, `[M][N][C]` and `[N][C]`: e^x / Σ e^x with 40 digits and no overflow."""
     outputs = p.outputs.movedim(2, -1).flatten(1, -2).tolist()
     with localcontext(Context(prec=40)):

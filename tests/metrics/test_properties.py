@@ -1,4 +1,4 @@
-"""The metrics of classes against implementations of others, or loops without tensors, on whatever hypothesis draws."""
+"""The metrics of classifications, compared with other libraries or with plain loops, on cases that hypothesis draws."""
 
 import itertools
 import math
@@ -20,7 +20,18 @@ from pluribus.metrics.calibration import adaptive_ece, apply_temperature, brier,
 from pluribus.metrics.ood_detection import auroc, fpr95, uncertainty
 from pluribus.metrics.selective import accuracy_at_coverage, aurc, risk_coverage
 
-from .strategies import Stated, classified, crowds, exactly, flat, near, plain, repeatable, scores, ties
+from .strategies import (
+    Stated,
+    classifications,
+    compute_exact_probabilities,
+    draw_normal,
+    draw_ties,
+    flat,
+    large_classifications,
+    near,
+    repeatable,
+    scores,
+)
 
 CERTAIN = Predictive(torch.tensor([[[0.0, -torch.inf], [0.0, -torch.inf]]]))
 
@@ -29,10 +40,10 @@ CERTAIN = Predictive(torch.tensor([[[0.0, -torch.inf], [0.0, -torch.inf]]]))
 
 
 @repeatable
-@given(classified())
+@given(classifications())
 def test_probabilities_and_entropies_are_those_of_the_averaged_members(case):
     p, _ = case
-    members, rows = exactly(p)
+    members, rows = compute_exact_probabilities(p)
 
     def entropy(row):
         return float(-sum(q * q.ln() for q in row if q > 0))
@@ -47,35 +58,36 @@ def test_probabilities_and_entropies_are_those_of_the_averaged_members(case):
 
 
 @repeatable
-@given(classified())
+@given(classifications())
 @example((CERTAIN, torch.tensor([0, 0])))
 @example((CERTAIN, torch.tensor([1, 0])))
 def test_nll_is_minus_the_log_of_the_averaged_probability_and_infinite_where_that_is_zero(case):
     p, targets = case
-    own = [row[target] for row, target in zip(exactly(p)[1], targets.flatten().tolist(), strict=True)]
+    own = [row[target] for row, target in zip(compute_exact_probabilities(p)[1], targets.flatten().tolist(), strict=True)]
     logs = [float(-q.ln()) if q > 0 else math.inf for q in own]
     assert nll(p, targets) == near(sum(logs) / len(logs), p)
     assert p.nll(targets).shape == p.labels.shape
 
 
 @repeatable
-@given(classified())
+@given(classifications())
 def test_accuracy_is_the_share_of_rows_whose_target_is_most_probable(case):
     """Where two classes are equally probable, rounding may choose either."""
     p, targets = case
     truth, found = targets.flatten().tolist(), p.labels.flatten().tolist()
     assert accuracy(p, targets) == pytest.approx(accuracy_score(truth, found))
-    for label, row in zip(found, exactly(p)[1], strict=True):
+    for label, row in zip(found, compute_exact_probabilities(p)[1], strict=True):
         assert float(max(row) - row[label]) <= 1e-6
 
 
 @repeatable
-@given(classified())
+@given(classifications())
 @example((CERTAIN, torch.tensor([1, 0])))
 def test_brier_is_the_squared_distance_from_the_truth_and_of_two_classes_twice_scikit_learns(case):
     p, targets = case
     truth = targets.flatten().tolist()
-    by_hand = [sum((q - (c == y)) ** 2 for c, q in enumerate(row)) for row, y in zip(exactly(p)[1], truth, strict=True)]
+    pairs = zip(compute_exact_probabilities(p)[1], truth, strict=True)
+    by_hand = [sum((q - (c == y)) ** 2 for c, q in enumerate(row)) for row, y in pairs]
     assert brier(p, targets) == near(sum(by_hand) / len(by_hand), p)
     probs, y, *_ = flat(p, targets)
     if probs.shape[1] == 2:
@@ -96,7 +108,7 @@ def gap(confidence, right, bins):
 
 
 @repeatable
-@given(classified(), st.sampled_from([1, 2, 10, 15]))
+@given(classifications(), st.sampled_from([1, 2, 10, 15]))
 def test_ece_agrees_with_bins_filled_one_by_one(case, bins):
     p, targets = case
     _, _, confidence, right = flat(p, targets)
@@ -120,7 +132,7 @@ def off_edges(values, bins=15):
 
 
 @repeatable
-@given(crowds())
+@given(large_classifications())
 def test_off_the_edges_ece_and_classwise_ece_are_those_of_torchmetrics(case):
     p, targets = case
     keep = off_edges(p.probs).all(1)
@@ -136,7 +148,7 @@ def test_off_the_edges_ece_and_classwise_ece_are_those_of_torchmetrics(case):
 
 
 @repeatable
-@given(classified(), st.sampled_from([1, 2, 10, 15]))
+@given(classifications(), st.sampled_from([1, 2, 10, 15]))
 def test_classwise_ece_agrees_with_bins_filled_class_by_class(case, bins):
     p, targets = case
     probs, truth, *_ = flat(p, targets)
@@ -145,7 +157,7 @@ def test_classwise_ece_agrees_with_bins_filled_class_by_class(case, bins):
 
 
 @repeatable
-@given(st.one_of(classified(), crowds()), st.integers(1, 20))
+@given(st.one_of(classifications(), large_classifications()), st.integers(1, 20))
 def test_adaptive_ece_agrees_with_rows_dealt_to_bins_one_by_one(case, bins):
     """Row i of n, from the least sure, is in bin b for b·n ≤ i·bins < (b+1)·n, and as right as its tie is on average."""
     p, targets = case
@@ -158,7 +170,7 @@ def test_adaptive_ece_agrees_with_rows_dealt_to_bins_one_by_one(case, bins):
 
 
 @repeatable
-@given(st.one_of(classified(), crowds()), st.randoms(use_true_random=False))
+@given(st.one_of(classifications(), large_classifications()), st.randoms(use_true_random=False))
 def test_no_metric_depends_on_the_order_of_the_rows(case, random):
     p, targets = case
     order = random.sample(range(len(p)), len(p))
@@ -171,17 +183,17 @@ def test_no_metric_depends_on_the_order_of_the_rows(case, random):
 
 
 @repeatable
-@given(classified(), st.sampled_from([0.25, 1.0, 3.0]))
+@given(classifications(), st.sampled_from([0.25, 1.0, 3.0]))
 def test_tempered_probabilities_are_powers(case, heat):
     p, _ = case
     found = apply_temperature(p, heat).probs.movedim(1, -1).flatten(0, -2)
-    for probs, row in zip(found, exactly(p)[1], strict=True):
+    for probs, row in zip(found, compute_exact_probabilities(p)[1], strict=True):
         powers = [(q.ln() / Decimal(heat)).exp() if q > 0 else Decimal(0) for q in row]
         assert probs.tolist() == [near(q / sum(powers), p, scale=10) for q in powers]
 
 
 @repeatable
-@given(st.one_of(classified(), crowds()))
+@given(st.one_of(classifications(), large_classifications()))
 def test_the_temperature_is_as_good_as_scipys(case):
     """In log T between −3 and 3. Rows whose target is impossible are so at every temperature, and have no say."""
     p, targets = case
@@ -212,11 +224,11 @@ def test_rows_that_say_nothing_of_the_temperature_leave_it_at_one():
     assert fit_temperature(Predictive(torch.zeros(2, 3, 4)), torch.tensor([0, 1, 2])) == 1.0
 
 
-# --- answering only where one is sure ------------------------------------------------------------------------------------
+# --- selective classification ------------------------------------------------------------------------------------------
 
 
 @repeatable
-@given(classified(rows=5, kinds=(ties, plain), beyond=((),)))
+@given(classifications(rows=5, kinds=(draw_ties, draw_normal), beyond=((),)))
 def test_the_risk_is_the_mean_over_all_orders_that_put_the_surer_first(case):
     p, targets = case
     _, _, confidence, right = flat(p, targets)
@@ -231,7 +243,7 @@ def test_the_risk_is_the_mean_over_all_orders_that_put_the_surer_first(case):
 
 
 @repeatable
-@given(st.one_of(classified(), crowds()), st.data())
+@given(st.one_of(classifications(), large_classifications()), st.data())
 def test_accuracy_at_a_coverage_is_that_of_the_surest_rows(case, data):
     p, targets = case
     _, _, confidence, right = flat(p, targets)
@@ -242,38 +254,40 @@ def test_accuracy_at_a_coverage_is_that_of_the_surest_rows(case, data):
     assert accuracy_at_coverage(p, targets, 1.0) == pytest.approx(accuracy(p, targets), abs=1e-12)
 
 
-# --- telling others from one's own ---------------------------------------------------------------------------------------
+# --- out-of-distribution detection ------------------------------------------------------------------------------------------
 
 
-def labelled(own, others):
-    return np.r_[np.zeros(len(own)), np.ones(len(others))], np.r_[own.double().numpy(), others.double().numpy()]
+def labelled(inside, outside):
+    return np.r_[np.zeros(len(inside)), np.ones(len(outside))], np.r_[inside.double().numpy(), outside.double().numpy()]
 
 
 @repeatable
 @given(scores(), scores())
-def test_auroc_is_the_share_of_pairs_in_order_and_scikit_learns(own, others):
-    pairs = [(b > a) + (b == a) / 2 for a in own.tolist() for b in others.tolist()]
-    assert auroc(own, others) == pytest.approx(sum(pairs) / len(pairs), abs=1e-12)
-    truth, values = labelled(own, others)
+def test_auroc_is_the_share_of_pairs_in_order_and_scikit_learns(inside, outside):
+    pairs = [(b > a) + (b == a) / 2 for a in inside.tolist() for b in outside.tolist()]
+    assert auroc(inside, outside) == pytest.approx(sum(pairs) / len(pairs), abs=1e-12)
+    truth, values = labelled(inside, outside)
     if np.isfinite(values).all():
-        assert auroc(own, others) == pytest.approx(roc_auc_score(truth, values), abs=1e-12)
+        assert auroc(inside, outside) == pytest.approx(roc_auc_score(truth, values), abs=1e-12)
 
 
 @repeatable
 @given(scores(), scores())
-def test_fpr95_is_the_least_share_of_ones_own_over_all_thresholds_that_find_95_percent(own, others):
-    mine, them = own.tolist(), others.tolist()
+def test_fpr95_is_the_least_share_of_in_distribution_rows_over_all_thresholds_that_find_95_percent(inside, outside):
+    mine, them = inside.tolist(), outside.tolist()
     enough = [t for t in them if 100 * sum(s >= t for s in them) >= 95 * len(them)]
     least = min(sum(s >= t for s in mine) for t in enough) / len(mine)
-    assert fpr95(own, others) == pytest.approx(least, abs=1e-12)
-    truth, values = labelled(own, others)
+    assert fpr95(inside, outside) == pytest.approx(least, abs=1e-12)
+    truth, values = labelled(inside, outside)
     if np.isfinite(values).all():
         false, true, _ = roc_curve(truth, values, drop_intermediate=False)
-        assert fpr95(own, others) == pytest.approx(false[(true * len(them)).round() * 100 >= 95 * len(them)].min(), abs=1e-12)
+        assert fpr95(inside, outside) == pytest.approx(
+            false[(true * len(them)).round() * 100 >= 95 * len(them)].min(), abs=1e-12
+        )
 
 
 def test_fpr95_rejects_the_fewest_that_are_95_percent():
     for count in range(1, 201):
-        others, fewest = torch.arange(count), next(n for n in range(count + 1) if 100 * n >= 95 * count)
-        assert fpr95(torch.tensor([count - fewest - 0.5]), others) == 0, f"below the last of {count} that must be rejected"
-        assert fpr95(torch.tensor([count - fewest]), others) == 1
+        outside, fewest = torch.arange(count), next(n for n in range(count + 1) if 100 * n >= 95 * count)
+        assert fpr95(torch.tensor([count - fewest - 0.5]), outside) == 0, f"below the last of {count} that must be rejected"
+        assert fpr95(torch.tensor([count - fewest]), outside) == 1

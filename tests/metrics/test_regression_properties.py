@@ -18,7 +18,7 @@ from pluribus.metrics import rmse
 from pluribus.metrics.intervals import bootstrap
 from pluribus.metrics.regression import TINY, coverage, crps, gaussian_nll
 
-from .strategies import DTYPES, answered, near, repeatable
+from .strategies import DTYPES, near, regressions, repeatable
 
 NOISES = st.sampled_from([0.0, 0.25, 4.0])
 
@@ -31,7 +31,7 @@ def gaussians(p, targets, noise):
 
 
 @repeatable
-@given(answered())
+@given(regressions())
 def test_rmse_is_the_root_of_scikit_learns_error_of_the_mean(case):
     p, targets = case
     mean, _, y = gaussians(p, targets, 0.0)
@@ -39,7 +39,7 @@ def test_rmse_is_the_root_of_scikit_learns_error_of_the_mean(case):
 
 
 @repeatable
-@given(answered(), NOISES)
+@given(regressions(), NOISES)
 def test_nll_is_scipys_density_of_the_gaussian(case, noise):
     p, targets = case
     mean, std, y = gaussians(p, targets, noise)
@@ -53,7 +53,7 @@ def test_members_that_are_equal_in_single_precision_have_no_spread():
 
 
 @settings(repeatable, max_examples=40)
-@given(answered(rows=2), NOISES)
+@given(regressions(rows=2), NOISES)
 def test_crps_is_the_area_between_the_distribution_and_the_step_at_the_target(case, noise):
     """In units of the deviation, to twenty of them; beyond, the distribution is the step at its mean."""
     p, targets = case
@@ -68,7 +68,7 @@ def test_crps_is_the_area_between_the_distribution_and_the_step_at_the_target(ca
 
 
 @repeatable
-@given(answered(), NOISES, st.sampled_from([0.05, 0.5, 0.95, 0.999]))
+@given(regressions(), NOISES, st.sampled_from([0.05, 0.5, 0.95, 0.999]))
 def test_coverage_counts_the_targets_in_scipys_central_interval(case, noise, share):
     p, targets = case
     mean, std, y = gaussians(p, targets, noise)

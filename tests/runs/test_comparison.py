@@ -99,7 +99,7 @@ def test_a_run_that_lost_its_judgement_is_judged_and_not_trained_again(finished)
     kept = (lost / "judgement.json").read_text()
     weights = (lost / "weights.safetensors").stat().st_mtime_ns
     (lost / "judgement.json").unlink()
-    assert [state["state"] for state in made.grid.states()].count("judging") == 1
+    assert [state["state"] for state in made.grid.read_states()].count("judging") == 1
     ComparisonFolder.open(made.path).run("1")
     assert (lost / "judgement.json").read_text() == kept
     assert (lost / "weights.safetensors").stat().st_mtime_ns == weights
@@ -137,8 +137,8 @@ def test_without_rows_to_tell_its_noise_a_regression_has_errors_alone(tmp_path):
 
 def test_a_method_that_lacks_a_seed_is_left_out_of_the_pairs_and_named(finished, monkeypatch):
     made, results, _ = finished
-    judged = Grid.finished
-    monkeypatch.setattr(Grid, "finished", lambda grid, cell: cell.name != "deep-ensemble-seed1" and judged(grid, cell))
+    judged = Grid.is_finished
+    monkeypatch.setattr(Grid, "is_finished", lambda grid, cell: cell.name != "deep-ensemble-seed1" and judged(grid, cell))
     again = made.collect_results(json.loads((made.path / "costs.json").read_text()))
     single, dropout, deep = again["methods"]
     assert deep["gain"] is None

@@ -36,11 +36,11 @@ def case(digits, spec=None, rows=60):
     for _ in range(30):
         loss = ensemble.loss(x, y, examples=len(y))
         optimizer.zero_grad(), loss.backward(), optimizer.step()
-    return EvaluationCase(ensemble.eval(), digits, digits.test.rows(torch.arange(rows)))
+    return EvaluationCase(ensemble.eval(), digits, digits.test.take_rows(torch.arange(rows)))
 
 
 def aside(digits):
-    return digits.train.rows(torch.arange(200))
+    return digits.train.take_rows(torch.arange(200))
 
 
 def test_the_temperature_is_that_of_the_validation_rows_and_reported_apart(digits):

@@ -14,7 +14,7 @@ import torch
 from pluribus.core.errors import FileError, PluribusError
 from pluribus.experiments.jobs import run_job
 from pluribus.runs.config import ConfigError
-from pluribus.runs.grid import Grid, seeds_of
+from pluribus.runs.grid import Grid, parse_seeds
 
 SMALL = {"data": "digits", "rows": 200, "model": "mlp:hidden=[16]", "epochs": 2, "batch_size": 32}
 
@@ -25,7 +25,7 @@ def table(grid: Grid) -> list[dict[str, str]]:
 
 
 def test_a_grid_runs_every_method_with_every_seed(tmp_path):
-    grid = Grid.planned(tmp_path / "grid", SMALL, ["single", "mimo:members=2"], [0, 1])
+    grid = Grid.plan(tmp_path / "grid", SMALL, ["single", "mimo:members=2"], [0, 1])
     threads = torch.get_num_threads()
     states = grid.run("1")
     assert torch.get_num_threads() == threads, "a grid in this process leaves it as it was"
@@ -35,14 +35,14 @@ def test_a_grid_runs_every_method_with_every_seed(tmp_path):
     assert [row["state"] for row in table(grid)] == ["done"] * 4
     assert states[0]["scores"] != states[1]["scores"], "seeds differ"
     written = {path: path.stat().st_mtime_ns for path in grid.path.glob("*/weights.safetensors")}
-    assert Grid.opened(grid.path).run("1") == states
+    assert Grid.open(grid.path).run("1") == states
     assert {path: path.stat().st_mtime_ns for path in written} == written, "what is finished is not done again"
 
 
 def test_runs_in_threads_of_one_worker_do_not_disturb_one_another(tmp_path):
     """A Dask worker has as many threads as cores, and all draw from one generator."""
-    alone = Grid.planned(tmp_path / "alone", SMALL, ["mimo"], [0, 1])
-    both = Grid.planned(tmp_path / "both", SMALL, ["mimo"], [0, 1])
+    alone = Grid.plan(tmp_path / "alone", SMALL, ["mimo"], [0, 1])
+    both = Grid.plan(tmp_path / "both", SMALL, ["mimo"], [0, 1])
     for cell in alone.cells:
         run_job(alone.job(cell))
     threads = [threading.Thread(target=run_job, args=(both.job(cell),)) for cell in both.cells]
@@ -75,13 +75,13 @@ def test_a_grid_that_is_asked_to_stop_begins_no_other_run_and_goes_on_later(tmp_
 def test_a_grid_knows_its_data_wherever_a_worker_stands(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("table.csv").write_text("a,y\n" + "\n".join(f"{row},{row % 2}" for row in range(40)))
-    grid = Grid.planned(Path("grid"), {"data": "table.csv", "data_dir": "here"}, ["single"], [0])
+    grid = Grid.plan(Path("grid"), {"data": "table.csv", "data_dir": "here"}, ["single"], [0])
     assert grid.cells[0].options["data"]["name"] == str(tmp_path / "table.csv")
     assert grid.cells[0].options["data_dir"] == str(tmp_path / "here")
 
 
 def test_a_run_that_fails_is_named_and_the_others_finish(tmp_path):
-    grid = Grid.planned(tmp_path / "grid", SMALL | {"lr": 1e30, "optimizer": "sgd"}, ["single"], [0])
+    grid = Grid.plan(tmp_path / "grid", SMALL | {"lr": 1e30, "optimizer": "sgd"}, ["single"], [0])
     with pytest.raises(PluribusError, match="1 of 1 runs did not finish; single-seed0: Diverged: the loss became"):
         grid.run("1")
     assert table(grid)[0]["state"] == "failed"
@@ -89,22 +89,22 @@ def test_a_run_that_fails_is_named_and_the_others_finish(tmp_path):
 
 @pytest.mark.parametrize(("text", "seeds"), [("2", [7, 8]), ("3,1", [3, 1]), (None, [7])])
 def test_seeds_are_counted_or_listed(text, seeds):
-    assert seeds_of(text, 7) == seeds
+    assert parse_seeds(text, 7) == seeds
 
 
 @pytest.mark.parametrize("text", ["0", "x", "-1"])
 def test_seeds_that_are_none_are_refused(text):
     with pytest.raises(ConfigError, match="seeds must be"):
-        seeds_of(text, 0)
+        parse_seeds(text, 0)
 
 
 def test_every_cell_is_checked_before_the_first_starts(tmp_path):
     with pytest.raises(ConfigError, match="did you mean 'mimo'"):
-        Grid.planned(tmp_path / "grid", SMALL, ["single", "mino"], [0])
+        Grid.plan(tmp_path / "grid", SMALL, ["single", "mino"], [0])
     assert not (tmp_path / "grid").exists()
     with pytest.raises(ConfigError, match="more than once"):
-        Grid.planned(tmp_path / "grid", SMALL, ["single", "single"], [0])
+        Grid.plan(tmp_path / "grid", SMALL, ["single", "single"], [0])
     (tmp_path / "full").mkdir()
     (tmp_path / "full/mine.txt").write_text("mine")
     with pytest.raises(FileError, match="not empty"):
-        Grid.planned(tmp_path / "full", SMALL, ["single"], [0])
+        Grid.plan(tmp_path / "full", SMALL, ["single"], [0])

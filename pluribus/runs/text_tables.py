@@ -1,17 +1,15 @@
-"""What commands print: tables on the terminal."""
+"""Results as text: tables of a run, a grid, an evaluation and a comparison, for a terminal or a `repr`."""
 
-import contextlib
-import sys
-from collections.abc import Iterator
+import io
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.live import Live
 from rich.table import Table
 
-from ..runs.run_folder import FEW_STEPS
+from .run_folder import FEW_STEPS
 
 SCORE_NAMES = {
     "nll": "NLL",
@@ -40,6 +38,11 @@ SHARES = (
 
 
 def format_score(name: str, value: float) -> str:
+    """Return a score as a percentage or a number.
+
+    >>> format_score("accuracy", 0.9876), format_score("nll", 0.05)
+    ('98.76 %', '0.0500')
+    """
     return f"{100 * value:.2f} %" if name in SHARES else f"{value:.4f}"
 
 
@@ -50,19 +53,43 @@ def make_score_table(values: dict[str, float]) -> Table:
     return table
 
 
-def print_evaluation(done: dict[str, Any]) -> None:
-    """A run from every side."""
+def render_text(show: Callable[[Console], None], width: int = 100) -> str:
+    """Return the text that `show` prints, without colours."""
+    file = io.StringIO()
+    show(Console(file=file, width=width, force_terminal=False, force_jupyter=False, no_color=True))
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def print_run(result: dict[str, Any], path: Path) -> None:
+    """Print the scores of a trained run and where it is."""
     console = Console()
-    console.print(f"[bold]{done['title']}[/] on {done['data']}, {done['split']}, {done['rows']:,} rows", highlight=False)
-    cooled, members = done["tempered"], done["member_scores"]
-    several = done["members"] > 1
+    if result["scores"]:
+        console.print(f"[bold]{result['title']}[/], {result['split']} rows", highlight=False)
+        console.print(make_score_table(result["scores"]))
+    epochs = f"{result['epochs']} epoch{'s' if result['epochs'] != 1 else ''}"
+    console.print(f"{epochs}, {result['seconds']:.0f} s. The run is in {path}", highlight=False, soft_wrap=True)
+    if result.get("steps", FEW_STEPS) < FEW_STEPS:
+        console.print(f"the run took only {result['steps']} steps: more --epochs may help", style="yellow", highlight=False)
+    console.print(
+        f"next: pluribus evaluate {path}  ·  pluribus predict {path} FILES", style="dim", highlight=False, soft_wrap=True
+    )
+
+
+def print_evaluation(result: dict[str, Any], console: Console | None = None) -> None:
+    """Print the scores of a run, and what else was measured of it."""
+    console = console or Console()
+    console.print(
+        f"[bold]{result['title']}[/] on {result['data']}, {result['split']}, {result['rows']:,} rows", highlight=False
+    )
+    cooled, members = result["tempered"], result["member_scores"]
+    several = result["members"] > 1
     table = Table("score", "value", "95 % interval")
     if several:
         table.add_column("a member")
     if cooled:
         table.add_column(f"T = {cooled['temperature']:.2f}")
-    for name, value in done["scores"].items():
-        low, high = done["intervals"].get(name, (None, None))
+    for name, value in result["scores"].items():
+        low, high = result["intervals"].get(name, (None, None))
         interval = "" if low is None else f"{format_score(name, low)} – {format_score(name, high)}"
         row = [SCORE_NAMES.get(name, name), format_score(name, value), interval]
         if several:
@@ -72,28 +99,28 @@ def print_evaluation(done: dict[str, Any]) -> None:
         table.add_row(*row)
     console.print(table)
     facts: dict[str, str] = {}
-    if "noise" in done:
-        noise = done["noise"]
+    if "noise" in result:
+        noise = result["noise"]
         facts["noise in the targets"] = (
             "not known: no validation rows" if noise is None else f"{noise:.4g} (by validation rows)"
         )
     if several:
-        facts |= {SCORE_NAMES.get(name, name): format_score(name, value) for name, value in done["diversity"].items()}
-    if done.get("shift"):
-        shift = done["shift"]
+        facts |= {SCORE_NAMES.get(name, name): format_score(name, value) for name, value in result["diversity"].items()}
+    if result.get("shift"):
+        shift = result["shift"]
         facts |= {
             SCORE_NAMES[n]: format_score(n, shift[n]) for n in ("cacc", "cnll", "cece", "mce") if shift.get(n) is not None
         }
-    for name, found in done.get("ood", {}).items():
+    for name, found in result.get("ood", {}).items():
         for by, value in found["auroc"].items():
             facts[f"AUROC, {name}, by {by}"] = f"{value:.4f}, FPR95 {100 * found['fpr95'][by]:.1f} %"
-    if done.get("attack"):
-        attack, one = done["attack"], done["attack"]["one_sample"]
+    if result.get("attack"):
+        attack, one = result["attack"], result["attack"]["one_sample"]
         facts[attack["title"]] = f"succeeds on {100 * attack['final']:.1f} %" + (
             f" (through one draw {100 * one['final']:.1f} %)" if one else ""
         )
-    if done.get("cost"):
-        cost = done["cost"]
+    if result.get("cost"):
+        cost = result["cost"]
         latency = cost["latency"]
         facts["latency"] = f"{latency['value']:.2f} × one network ({latency['low']:.2f} – {latency['high']:.2f})"
         facts["memory of an answer"] = f"{cost['memory']:.2f} ×"
@@ -107,23 +134,8 @@ def print_evaluation(done: dict[str, Any]) -> None:
         console.print(more)
 
 
-def print_run(done: dict[str, Any], path: Path) -> None:
-    """The end of a run."""
-    console = Console()
-    if done["scores"]:
-        console.print(f"[bold]{done['title']}[/], {done['split']} rows", highlight=False)
-        console.print(make_score_table(done["scores"]))
-    epochs = f"{done['epochs']} epoch{'s' if done['epochs'] != 1 else ''}"
-    console.print(f"{epochs}, {done['seconds']:.0f} s. The run is in {path}", highlight=False, soft_wrap=True)
-    if done.get("steps", FEW_STEPS) < FEW_STEPS:
-        console.print(f"it took {done['steps']} steps only: more --epochs may well help", style="yellow", highlight=False)
-    console.print(
-        f"next: pluribus evaluate {path}  ·  pluribus predict {path} FILES", style="dim", highlight=False, soft_wrap=True
-    )
-
-
 def make_grid_table(states: list[dict[str, Any]]) -> Table:
-    """A row a run: what it is, how far it is, its last scores."""
+    """Return a table with a row for each run: method, seed, state and last scores."""
     names = list(dict.fromkeys(name for state in states for name in state["scores"]))
     table = Table()
     for column in ("method", "seed", "state"):
@@ -138,41 +150,15 @@ def make_grid_table(states: list[dict[str, Any]]) -> Table:
     return table
 
 
-@contextlib.contextmanager
-def grid_progress(grid: Any) -> Iterator[Any]:
-    """What to do with the states of a grid: on a terminal a live table, in a log a line for every run that ends."""
-    console = Console(stderr=True)
-    if console.is_terminal:
-        with Live(make_grid_table(grid.states()), console=console, transient=True, auto_refresh=False) as live:
-            yield lambda states: live.update(make_grid_table(states), refresh=True)
-        return
-    told: set[tuple[str, int]] = set()
-
-    def report(states: list[dict[str, Any]]) -> None:
-        for state in states:
-            if state["state"] in ("done", "failed") and (key := (state["method"], state["seed"])) not in told:
-                told.add(key)
-                known = state["scores"].items() if state["state"] == "done" else ()
-                line = "  ".join(f"{SCORE_NAMES.get(name, name)} {format_score(name, value)}" for name, value in known)
-                print(
-                    f"{len(told)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}",
-                    file=sys.stderr,
-                )
-
-    yield report
-
-
 def print_grid(grid: Any, states: list[dict[str, Any]]) -> None:
+    """Print the table of a finished grid and where it is."""
     console = Console()
     console.print(make_grid_table(states))
     console.print(f"The grid is in {grid.path}: grid.csv is this table", highlight=False, soft_wrap=True)
 
 
-# --- a comparison -----------------------------------------------------------------------------------------------------
-
-
 def make_progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
-    """A row a method: how many of its runs are done, and their mean scores so far."""
+    """Return a table with a row for each method: how many of its runs are done, and their mean scores so far."""
     names = list(dict.fromkeys(name for state in states for name in state["scores"]))
     done = sum(state["state"] == "done" for state in states)
     table = Table(caption=now or f"{done} of {len(states)} runs done", caption_justify="left")
@@ -197,27 +183,9 @@ def make_progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
     return table
 
 
-@contextlib.contextmanager
-def comparison_progress(grid: Any) -> Iterator[tuple[Any, Any]]:
-    """What to do with the states of a comparison, and with what it says: a live table, or lines in a log."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        with grid_progress(grid) as report:
-            yield report, lambda text: print(text, file=sys.stderr)
-        return
-    last = grid.states()
-    with Live(make_progress_table(last), console=console, transient=True, auto_refresh=False) as live:
-
-        def report(states: list[dict[str, Any]]) -> None:
-            last[:] = states
-            live.update(make_progress_table(states), refresh=True)
-
-        yield report, lambda text: live.update(make_progress_table(last, text), refresh=True)
-
-
-def print_comparison(results: dict[str, Any], path: Path) -> None:
-    """The table, the recommendation, and where the page is."""
-    console = Console()
+def print_comparison(results: dict[str, Any], path: Path | None = None, console: Console | None = None) -> None:
+    """Print the table, the recommendation, and, of a comparison with a folder, where the page is."""
+    console = console or Console()
     main = "accuracy" if results["data"]["task"] == "classification" else "rmse"
     names = [main, "nll", "ece"] if main == "accuracy" else [main, "nll", "crps"]
     seeds = f"{len(results['seeds'])} seed{'s' * (len(results['seeds']) != 1)}"
@@ -234,8 +202,8 @@ def print_comparison(results: dict[str, Any], path: Path) -> None:
         table.add_row(method["name"], *scores, *format_gain_and_cost(method))
     console.print(table)
     console.print(
-        "± over seeds. Kept: of the deep ensemble's NLL gain over one network, with its 95 % interval. Latency and deployed "
-        "weights are ratios to one network.",
+        "± is the standard deviation over seeds. Kept is the part of the deep ensemble's NLL gain over one network, with its "
+        "95 % interval. Latency and deployed weights are ratios to one network.",
         style="dim",
         highlight=False,
     )
@@ -244,11 +212,12 @@ def print_comparison(results: dict[str, Any], path: Path) -> None:
         console.print(f"• {limit}: [bold]{choice}[/]. {each['text']}", highlight=False)
     for note in results["notes"]:
         console.print(note, style="yellow", highlight=False)
-    console.print(f"The page: {path / 'report.html'}", highlight=False, soft_wrap=True)
+    if path is not None:
+        console.print(f"The page: {path / 'report.html'}", highlight=False, soft_wrap=True)
 
 
 def format_mean(name: str, number: dict[str, Any], short: bool = False) -> str:
-    """The mean and, unless there is no room, its spread over seeds."""
+    """Return the mean and, unless `short`, its standard deviation over seeds."""
     scale, digits = (100, 1) if name in SHARES else (1, 3)
     if name == "nll" and abs(number["mean"]) < 0.1:
         digits = 4
@@ -257,7 +226,7 @@ def format_mean(name: str, number: dict[str, Any], short: bool = False) -> str:
 
 
 def format_gain_and_cost(method: dict[str, Any]) -> list[str]:
-    """What is kept of the deep ensemble's gain, and what it costs."""
+    """Return the share of the deep ensemble's gain, the latency and the parameters of a method."""
     share, cost = method["share"], method["cost"]
     kept = ""
     if share is not None:

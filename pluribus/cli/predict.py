@@ -1,0 +1,42 @@
+"""`pluribus predict`."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .app import app
+from .run_options import AsJson, RunFolder, Samples
+
+
+@app.command(
+    epilog="[bold]Examples[/]\n\npluribus predict runs/… digit.png\n\n"
+    "pluribus predict runs/… photos/*.jpg --json > answers.jsonl\n\npluribus predict runs/… houses.csv"
+)
+def predict(
+    run: RunFolder,
+    files: Annotated[list[Path], typer.Argument(metavar="FILES…", help="images, tables, or .npz with x", show_default=False)],
+    samples: Samples = None,
+    as_json: AsJson = False,
+) -> None:
+    """Predict labels of new images or table rows, with confidence and uncertainty; for a regression, value and spread.
+
+    Uncertainty is the entropy of the prediction in nats, mutual information the part of it on which members disagree.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..runs.prediction import predict_files
+
+    table = None
+    for row in predict_files(run, files, samples):
+        if as_json:
+            typer.echo(json.dumps(row, ensure_ascii=False))
+            continue
+        shown = {key: value for key, value in row.items() if key != "probabilities"}
+        if table is None:
+            table = Table(*shown)
+        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in shown.values()))
+    if table is not None:
+        Console().print(table)

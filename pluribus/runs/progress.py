@@ -1,0 +1,97 @@
+"""Progress of a grid or a comparison: a live table on a terminal, one line in a notebook, lines in a log."""
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress import Progress
+
+from .text_tables import SCORE_NAMES, format_score, make_grid_table, make_progress_table
+
+
+@contextlib.contextmanager
+def grid_progress(grid: Any) -> Iterator[Any]:
+    """Yield a function that shows the states of a grid: a live table on a terminal, a line for each finished run in a log."""
+    console = Console(stderr=True)
+    if console.is_terminal:
+        with Live(make_grid_table(grid.read_states()), console=console, transient=True, auto_refresh=False) as live:
+            yield lambda states: live.update(make_grid_table(states), refresh=True)
+        return
+    printed: set[tuple[str, int]] = set()
+
+    def report(states: list[dict[str, Any]]) -> None:
+        for state in states:
+            if state["state"] in ("done", "failed") and (key := (state["method"], state["seed"])) not in printed:
+                printed.add(key)
+                known = state["scores"].items() if state["state"] == "done" else ()
+                line = "  ".join(f"{SCORE_NAMES.get(name, name)} {format_score(name, value)}" for name, value in known)
+                print(
+                    f"{len(printed)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}",
+                    file=sys.stderr,
+                )
+
+    yield report
+
+
+@contextlib.contextmanager
+def comparison_progress(grid: Any, show: bool = True) -> Iterator[tuple[Any, Any]]:
+    """Yield two functions, one for the states of a comparison and one for its messages; they show nothing without `show`."""
+    console = Console(stderr=True)
+    if not show:
+        yield None, lambda _: None
+        return
+    if console.is_jupyter:
+        with notebook_progress() as shown:
+            yield shown
+        return
+    if not console.is_terminal:
+        with grid_progress(grid) as report:
+            yield report, lambda text: print(text, file=sys.stderr)
+        return
+    last = grid.read_states()
+    with Live(make_progress_table(last), console=console, transient=True, auto_refresh=False) as live:
+
+        def report(states: list[dict[str, Any]]) -> None:
+            last[:] = states
+            live.update(make_progress_table(states), refresh=True)
+
+        yield report, lambda text: live.update(make_progress_table(last, text), refresh=True)
+
+
+@contextlib.contextmanager
+def notebook_progress() -> Iterator[tuple[Any, Any]]:
+    """`comparison_progress` in a notebook: one line below the cell, which is removed at the end.
+
+    Rich needs ipywidgets there; IPython's own display does not.
+    """
+    from IPython.display import HTML, display  # type: ignore[import-not-found, unused-ignore]
+
+    handle = display(HTML("<pre>starting</pre>"), display_id=True)
+
+    def announce(text: str) -> None:
+        handle.update(HTML(f"<pre>{text}</pre>"))
+
+    def report(states: list[dict[str, Any]]) -> None:
+        done = sum(state["state"] == "done" for state in states)
+        busy = [f"{s['method']}, seed {s['seed']}: {s['state']}" for s in states if s["state"] not in ("done", "waiting")]
+        announce("  ·  ".join([f"{done} of {len(states)} runs done", *busy[:1]]))
+
+    try:
+        yield report, announce
+    finally:
+        handle.update(HTML(""))
+
+
+@contextlib.contextmanager
+def row_progress(total: int | None, show: bool = True) -> Iterator[Callable[[int], None] | None]:
+    """Yield a function of the rows done since its last call, which moves a bar on a terminal; None elsewhere."""
+    console = Console(stderr=True)
+    if not show or not console.is_terminal or console.is_jupyter:
+        yield None
+        return
+    with Progress(console=console, transient=True) as progress:
+        task = progress.add_task("evaluating", total=total)
+        yield lambda rows: progress.advance(task, rows)
