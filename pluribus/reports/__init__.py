@@ -1,12 +1,12 @@
-"""From the results of a comparison (JSON, nothing else) to what people look at: page, table, picture.
+"""Pages, tables and figures from the results of a comparison. This package reads JSON and nothing else.
 
 `results.json` holds
 
     format           1
     title            "digits · small-cnn"
-    command          what was typed, to run it again
+    command          the command that was typed, to run it again
     data             name, task ("classification" | "regression"), classes [names], shape, train, test (numbers of rows)
-    judged_by        "test", or "validation" where there are no test rows
+    judged_by        "test", or "validation" if there are no test rows
     model            "small-cnn"
     budget           {"kind": "epochs" | "training-flops" | "deployed-flops" | "parameters", "text": what was held equal}
     seeds            [0, 1]
@@ -15,15 +15,15 @@
     methods          a list, in the order of the table; each one
         name         "mimo:members=3", unique
         spec         "MIMO(members=3)"
-        about        one sentence on what the method is
-        members      how many answer
-        epochs       how long a run took
+        about        one sentence that describes the method
+        members      number of members (or draws)
+        epochs       number of training epochs
         scores       {score: number}: accuracy, nll, brier, ece, adaptive_ece, classwise_ece, aurc, accuracy_at_80;
                      of a regression rmse, nll, crps, coverage_50, coverage_95
-        member_scores  {score: number}: what one member does on its own, the mean over members (accuracy, nll | rmse)
+        member_scores  {score: number}: of one member alone, the mean over members (accuracy, nll | rmse)
         tempered     None, or {score: number} after temperature scaling on validation rows, and "temperature"
         gain         None, or interval: how much lower the NLL is than that of the single network, on the same rows
-        share        None, or interval: what part of the deep ensemble's gain that is
+        share        None, or interval: gain as a part of the deep ensemble's gain
         diversity    {score: number}: disagreement, normalised_disagreement, pairwise_kl, error_correlation | bias, variance
         reliability  None, or {"confidence": [bins], "accuracy": [bins], "count": [bins]} (empty bins: null)
         risk_coverage  None, or {"coverage": […], "risk": […]}
@@ -32,20 +32,20 @@
         ood          {name of the set: {"auroc" | "fpr95": {"confidence" | "entropy" | "mutual-information": number}}}
         attack       None, or {"title": "PGD, L∞, ε = 0.1", "success": […], "entropy": […] by iteration, "final": number, and
                      the same under "one_sample" for methods that draw, else None}
-        unsure       [{"image": data URI or None, "truth", "answer", "confidence"}]: what it was least sure of
+        unsure       [{"image": data URI or None, "truth", "answer", "confidence"}]: rows with the lowest confidence
         cost         {"parameters", "deployed_parameters", "flops", "deployed_flops", "training_flops", "memory": ratios to the
                      base network or None, "latency": interval, "passes": forward passes of the base network's size, "form"}
-        seconds      number: of training
-        runs         the folders of its runs
+        seconds      number: duration of training
+        runs         the folders of the runs
     recommendation   [{"limit": "under 1.1 × the latency of one network", "method": name, or None for one
                      plain network, "text": the reasons}]
-    notes            [sentences that a reader must know]
+    notes            [caveats, one sentence each]
 
-A *number* is {"mean", "std", "seeds": [one a seed]} and, where it was drawn, "low" and "high" of a 95 % interval over seeds and
-rows. An *interval* is {"value", "low", "high"}. A score that does not exist for the data (or could not be had) is absent.
+A *number* is {"mean", "std", "seeds": [one for each seed]} and, where an interval was computed, "low" and "high" of a 95 %
+interval over seeds and rows. An *interval* is {"value", "low", "high"}. A score that does not exist for the data is absent.
 """
 
-# The modules bring plotly, jinja2 and matplotlib only when they are called: importing this costs nothing.
+# The modules import plotly, jinja2 and matplotlib only when they are called, so that this import is cheap.
 from .fragment import render_fragment
 from .page import render_page
 from .report_files import write_report

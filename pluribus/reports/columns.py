@@ -1,4 +1,4 @@
-"""The columns of the table: where a value is found, how it is written, and what is good."""
+"""The columns of the table of scores: where each value is found, how it is formatted, and which values are better."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Mark = Literal["best", "level", ""]
 
 @dataclass(frozen=True)
 class Column:
-    """`better` is "high", "low", or the value that is best to come close to."""
+    """One column. `better` is "high", "low", or the target that values should come close to."""
 
     key: str
     title: str
@@ -21,11 +21,12 @@ class Column:
     about: str
     unit: str = ""
 
-    def of(self, method: dict[str, Any]) -> Value | None:
+    def read(self, method: dict[str, Any]) -> Value | None:
+        """Return the value of one method, or None."""
         return read_value(method, *self.path)
 
     def loss(self, x: float) -> float:
-        """Smaller is better."""
+        """Return a number that is smaller for better values."""
         if self.better == "high":
             return -x
         return x if self.better == "low" else abs(x - self.better)
@@ -81,55 +82,66 @@ SHIFT = (
     Column("mce", "mCE", ("shift", "mce"), "ratio", "low", "mean corruption error: errors on corrupted images, × one network"),
 )
 UNCERTAINTIES = ("confidence", "entropy", "mutual-information")
-"""What may tell foreign rows from known ones; the first that all have goes into the table."""
+"""Scores by which out-of-distribution rows are detected; the table has the first that any method has."""
 
 
 def select_columns(results: dict[str, Any]) -> list[Column]:
-    """Those for which at least one method has a value."""
+    """Return the columns in which at least one method has a value."""
     methods = results["methods"]
     scores = REGRESSION if is_regression(results) else CLASSIFICATION
-    foreign = dict.fromkeys(name for method in methods for name in method.get("ood") or {})
+    ood_sets = dict.fromkeys(name for method in methods for name in method.get("ood") or {})
     detection = [
         Column(
             f"auroc_{name}",
             f"AUROC {name}",
-            ("ood", name, "auroc", doubt),
+            ("ood", name, "auroc", uncertainty),
             "percent",
             "high",
-            _describe_detection(name, doubt),
+            _describe_detection(name, uncertainty),
             "%",
         )
-        for name in foreign
-        if (doubt := find_uncertainty(methods, name))
+        for name in ood_sets
+        if (uncertainty := find_uncertainty(methods, name))
     ]
     known = (*scores, SHARE, *COSTS[:3], *SHIFT, *detection)
-    return [column for column in known if any(column.of(method) for method in methods)]
+    return [column for column in known if any(column.read(method) for method in methods)]
 
 
 def is_regression(results: dict[str, Any]) -> bool:
+    """Whether the data are those of a regression."""
     return bool((results.get("data") or {}).get("task") == "regression")
 
 
 def find_uncertainty(methods: list[dict[str, Any]], name: str) -> str | None:
     return next(
-        (doubt for doubt in UNCERTAINTIES if any(read_value(method, "ood", name, "auroc", doubt) for method in methods)), None
+        (
+            uncertainty
+            for uncertainty in UNCERTAINTIES
+            if any(read_value(method, "ood", name, "auroc", uncertainty) for method in methods)
+        ),
+        None,
     )
 
 
-def _describe_detection(name: str, doubt: str) -> str:
-    return f"how well {doubt.replace('-', ' ')} tells {name} from one's own rows; 50 % is chance"
+def _describe_detection(name: str, uncertainty: str) -> str:
+    return f"how well {uncertainty.replace('-', ' ')} separates {name} from the test rows; 50 % is chance"
 
 
 def mark_best(column: Column, values: Sequence[Value | None]) -> list[Mark]:
-    """Which is best, and which are level with it: their reach overlaps that of the best, so no difference is claimed."""
+    """Mark the best value of a column, and those level with it: their range overlaps that of the best.
+
+    >>> accuracy = CLASSIFICATION[0]
+    >>> mark_best(accuracy, [Value(0.90, std=0.01), Value(0.91, std=0.01), Value(0.80, std=0.01), None])
+    ['level', 'best', '', '']
+    """
     known = [v for v in values if v is not None]
     if len({v.value for v in known}) < 2:
         return [""] * len(values)
     best = min(known, key=lambda v: column.loss(v.value))
     if column is SHARE and best.value <= 0:
-        return [""] * len(values)  # the best of losses is no gain
+        return [""] * len(values)  # no method gains anything
     if best.reach is None and column not in COSTS:
-        return [""] * len(values)  # of one run, nobody knows what a difference is worth
+        return [""] * len(values)  # one run: the size of a random difference is unknown
 
     def mark(v: Value | None) -> Mark:
         if v is None:

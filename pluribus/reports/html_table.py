@@ -9,12 +9,12 @@ from .values import Value, format_count, format_spread, format_value
 
 
 def describe_comparison(results: dict[str, Any]) -> str:
-    """One line: data, network, budget, seeds, rows."""
+    """Return one line with the data, network, budget, seeds and rows of a comparison."""
     data = results.get("data") or {}
     seeds = results.get("seeds") or []
     outputs = "regression" if is_regression(results) else f"{len(data['classes'])} classes" if data.get("classes") else ""
     sizes = [f"{data[part]:,} {word} rows" for part, word in (("train", "training"), ("test", "test")) if data.get(part)]
-    told = [
+    parts = [
         f"{format_count(len(results['methods']), 'method')} on {data.get('name') or 'the data'}",
         *([f"{results['model']} as the network"] if results.get("model") else []),
         *([outputs] if outputs else []),
@@ -22,22 +22,24 @@ def describe_comparison(results: dict[str, Any]) -> str:
         *([f"held equal: {results['budget']['text']}"] if (results.get("budget") or {}).get("text") else []),
         *([format_count(len(seeds), "seed") + f" ({', '.join(map(str, seeds))})"] if seeds else []),
     ]
-    return " · ".join(told)
+    return " · ".join(parts)
 
 
 def make_heading(column: Column, place: int, shown: list[Column]) -> dict[str, Any]:
+    """Return what the template needs for the heading of a column; `first` is the order of the first click."""
     first = "descending" if column.better == "high" else "ascending"
     return {"title": column.title, "unit": column.unit, "about": column.about, "first": first, "group": _group(place, shown)}
 
 
 def _group(place: int, shown: list[Column]) -> str:
-    """A rule stands where scores end and costs begin, and where those end."""
+    """Return "new" for a column that a vertical rule precedes: where scores end and costs begin, and where costs end."""
     costs = [column.key in {SHARE.key, *(cost.key for cost in COSTS)} for column in shown]
     return "new" if place and costs[place] != costs[place - 1] else ""
 
 
 def make_rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, Any]]:
-    marked = [mark_best(column, [column.of(method) for method in results["methods"]]) for column in shown]
+    """Return what the template needs for each row: the method, its symbol, and a cell for each column."""
+    marked = [mark_best(column, [column.read(method) for method in results["methods"]]) for column in shown]
     rows = []
     for index, method in enumerate(results["methods"]):
         look, members = method_style(index), method.get("members")
@@ -48,7 +50,7 @@ def make_rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, An
                 "look": look._asdict() | {"path": PATHS[look.shape]},
                 "members": format_count(members, "member") if members else "",
                 "cells": [
-                    _cell(column, column.of(method), marked[place][index], _group(place, shown))
+                    _cell(column, column.read(method), marked[place][index], _group(place, shown))
                     for place, column in enumerate(shown)
                 ],
             }
@@ -64,23 +66,24 @@ def _cell(column: Column, v: Value | None, mark: str, group: str) -> dict[str, A
 
 
 def explain_table(results: dict[str, Any], shown: list[Column]) -> str:
+    """Return the sentences that explain the marks and the small numbers of the table."""
     several = len(results.get("seeds") or []) > 1
     text = ""
     if len(results["methods"]) > 1:
         text += "★ is the best mean of a column, ≈ a method whose interval (or spread over seeds) overlaps that of the best: "
-        text += "the table does not tell them apart. "
+        text += "the two cannot be distinguished. "
     if several:
-        text += "Small beside a mean: ± one standard deviation over seeds, or the 95 % interval. "
+        text += "The small numbers are one standard deviation over seeds, or the 95 % interval. "
     else:
         scores = [
-            v for column in shown if column.path[0] == "scores" for method in results["methods"] if (v := column.of(method))
+            v for column in shown if column.path[0] == "scores" for method in results["methods"] if (v := column.read(method))
         ]
         drawn = any(v.low is not None for v in scores)
         text += (
-            "One seed: what stands small is a 95 % interval over rows alone (of the latency, over repeats). "
+            "One seed: the small numbers are a 95 % interval over rows alone (of the latency, over repeats). "
             if drawn
             else "One seed: no spread. "
         )
     if any(column in COSTS for column in shown):
-        text += "Costs are of the deployed form, as ratios to one network."
+        text += "Costs are those of the deployed form, as ratios to one network."
     return text.strip()

@@ -5,15 +5,15 @@
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const paper = matchMedia("print");
   const coarse = matchMedia("(pointer: coarse)").matches;
-  const chosen = new Set(); // methods that were brought out, by their place in the table
-  const views = {}; // by figure, which of its views is shown
+  const chosen = new Set(); // highlighted methods, by their row in the table
+  const views = {}; // the view that each figure shows
   let printing = paper.matches;
 
   // Light and dark
 
   const mode = () => (printing ? "light" : root.dataset.mode || (dark.matches ? "dark" : "light"));
 
-  // "@ink" and "@3" become colours; a new object each time, as plotly compares by identity.
+  // Replaces "@ink" and "@3" by colours. The result is a new object each time, as plotly compares by identity.
   const coloured = (x, theme) =>
     typeof x === "string" ? (x[0] === "@" && theme[x.slice(1)]) || x
     : Array.isArray(x) ? x.map((entry) => coloured(entry, theme))
@@ -28,7 +28,7 @@
   button.hidden = false;
   button.addEventListener("click", () => {
     root.dataset.mode = mode() === "dark" ? "light" : "dark";
-    try { localStorage.setItem("pluribus-mode", root.dataset.mode); } catch (error) { /* forgotten with the page, then */ }
+    try { localStorage.setItem("pluribus-mode", root.dataset.mode); } catch (error) { /* the choice is forgotten with the page */ }
     named();
     drawAll();
   });
@@ -63,7 +63,7 @@
       }
       return made;
     });
-    // What was brought out lies on top.
+    // Highlighted methods are drawn on top.
     data.sort((a, b) => !faded(a) - !faded(b));
     const layout = coloured(view.layout, theme);
     layout.font.family = font;
@@ -73,7 +73,7 @@
     layout.dragmode = coarse ? false : "zoom";
     div.setAttribute("aria-label", view.alt);
     return Plotly.react(div, data, layout, settings).then(() => {
-      // A figure is one image to those who do not see it: its buttons would be stops without a name.
+      // To a screen reader a figure is one image: its buttons would be tab stops without a name.
       for (const tool of div.querySelectorAll(".modebar-btn")) tool.tabIndex = -1;
       if (!div.dataset.bound) {
         div.dataset.bound = "yes";
@@ -83,7 +83,7 @@
     });
   }
 
-  // In turns, so that a page with many figures answers while they appear.
+  // One figure after the other, so that the page stays responsive while many appear.
   let turn = 0;
   async function drawAll() {
     const own = ++turn;
@@ -153,7 +153,7 @@
         || apart(box, { left: other.px - 18, right: other.px + 18, top: other.py - 9, bottom: other.py + 9 }));
       const unmistakable = boxes.findIndex((box, rank) => free(box, rank) && clear(box));
       const place = unmistakable >= 0 ? unmistakable : boxes.findIndex(free);
-      if (place < 0) continue; // the key below has it
+      if (place < 0) continue; // there is no room; the key below the figure has the name
       const box = boxes[place];
       taken.push(box);
       solid.push(box, ...(place < near.length ? [] : way(box)));
@@ -180,7 +180,7 @@
     });
   }
 
-  // The keys: one stop for the tabulator each, arrows within
+  // The keys: each is one tab stop, and arrows move within it
 
   for (const key of document.querySelectorAll(".key")) {
     const buttons = [...key.querySelectorAll("button")];
@@ -220,7 +220,7 @@
       const value = (row) => row.cells[column].dataset.value;
       const compared = (a, b) => {
         const [x, y] = [value(a), value(b)];
-        // What is missing stays at the end in either order.
+        // Missing values stay at the end in either order.
         if (x === undefined || y === undefined) return (x === undefined) - (y === undefined);
         return sign * (column === 0 ? x.localeCompare(y) : Number(x) - Number(y));
       };
@@ -229,7 +229,7 @@
     });
   });
 
-  // Paper is white, and as wide as it is. At once: the browser does not wait for what comes later.
+  // Printing: light colours, and the width of the paper. All figures are drawn at once, as the browser does not wait.
 
   function toPrint(now) {
     if (printing === now) return;

@@ -1,4 +1,4 @@
-"""The comparison as one HTML file that opens from disk, without a network."""
+"""The comparison as one HTML file that needs no other file and no network."""
 
 import json
 import re
@@ -16,7 +16,14 @@ IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp|bmp);base64,[A-Za-z0-9+/=\s]+
 
 
 def render_page(results: dict[str, Any]) -> str:
-    """The whole report: recommendation, table, figures, images, configuration."""
+    """Return the HTML page of a comparison: recommendation, table, figures, images and configuration.
+
+    Args:
+        results: what `results.json` holds; the schema is in `pluribus.reports`.
+
+    Raises:
+        ImportError: jinja2 or plotly is not installed.
+    """
     try:
         from markupsafe import Markup
         from plotly.offline import get_plotlyjs
@@ -27,7 +34,7 @@ def render_page(results: dict[str, Any]) -> str:
     shown, drawn = select_columns(results), make_figures(results)
     rows = make_rows(results, shown)
     by_name = {row["name"]: row for row in rows}
-    # A string in a script ends it at "</script", wherever that stands.
+    # "</script" ends a script even inside a string.
     plotly = get_plotlyjs().replace("</script", "<\\/script") if drawn else ""
     code = {"css": read_asset("page.css"), "js": read_asset("page.js"), "plotly": plotly}
     return load_template("page.html.jinja").render(
@@ -51,7 +58,7 @@ def render_page(results: dict[str, Any]) -> str:
 
 
 def _script(drawn: list[Figure]) -> str:
-    """The figures as JSON inside a script element: no `<` in it, so nothing in a name ends the script."""
+    """Return the figures as JSON without `<`, so that no name in it can end the script element."""
     panels = {
         f"{figure.name}-{place}": {
             "figure": figure.name,
@@ -96,14 +103,14 @@ def _case(case: dict[str, Any]) -> dict[str, Any]:
     truth, answer, confidence = (case.get(key) for key in ("truth", "answer", "confidence"))
     sure = to_finite(confidence)
     image = case.get("image")
-    # Only pixels that are in the file already: an address would be fetched.
+    # Only images inside the file are shown: the browser would fetch an address.
     image = image if isinstance(image, str) and IMAGE.fullmatch(image) else None
-    said = [f"truth {truth}"] if truth is not None else []
-    said += [f"answer {answer}"] if answer is not None else []
-    said += [f"confidence {100 * sure:.0f} %"] if sure is not None else []
+    facts = [f"truth {truth}"] if truth is not None else []
+    facts += [f"answer {answer}"] if answer is not None else []
+    facts += [f"confidence {100 * sure:.0f} %"] if sure is not None else []
     return {
         "image": image,
-        "alt": ", ".join(said) or "a test row",
+        "alt": ", ".join(facts) or "a test row",
         "truth": truth,
         "answer": "–" if answer is None else answer,
         "right": None if truth is None or answer is None else str(truth) == str(answer),

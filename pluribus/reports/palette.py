@@ -1,8 +1,8 @@
-"""One colour, one symbol and one dash for each method, the same in every figure, in light and in dark.
+"""One colour, one symbol and one dash for each method, the same in every figure, for light and dark pages.
 
-Eight colours, found by search: each has a contrast of 3 or more with its background, and any two stay apart (0.11 or more in
-Oklab) for normal sight, protanopia, deuteranopia and tritanopia. Sixteen would not: so methods from the ninth on have the same
-colours with open symbols and dotted lines.
+The eight colours were found by search: each has a contrast of at least 3 with its background, and any two differ by at least
+0.11 in Oklab for normal sight, protanopia, deuteranopia and tritanopia. No sixteen colours do, so that methods from the ninth
+on have the same colours with open symbols and dotted lines.
 """
 
 from typing import Any, NamedTuple
@@ -46,7 +46,7 @@ THEMES = {
 
 
 class Style(NamedTuple):
-    """`colour` is an index into LIGHT and DARK, `shape` one into SHAPES, MARKERS and PATHS."""
+    """How a method is drawn. `colour` is an index into LIGHT and DARK, `shape` one into SHAPES, MARKERS and PATHS."""
 
     colour: int
     shape: int
@@ -54,7 +54,7 @@ class Style(NamedTuple):
 
     @property
     def token(self) -> str:
-        """What stands in a figure for the colour until the page knows whether it is dark."""
+        """The placeholder of the colour in a figure; the page replaces it when it knows whether it is light or dark."""
         return f"@{self.colour}"
 
     @property
@@ -67,12 +67,12 @@ class Style(NamedTuple):
 
 
 def method_style(index: int) -> Style:
-    """Of the method with this place in the table. No two of the first 64 look the same."""
+    """Return the style of the method in row `index` of the table. No two of the first 64 are the same."""
     turn, colour = divmod(index, 8)
     return Style(colour, (colour + turn // 2) % 8, turn % 2 == 1)
 
 
 def list_themes() -> dict[str, dict[str, str]]:
-    """By name, as the figures ask for them: `@ink`, `@3`."""
+    """Return the colours of both modes by the names that figures use: `@ink` is "ink", `@3` is "3"."""
     colours: dict[str, Any] = {"light": LIGHT, "dark": DARK}
     return {mode: names | {str(i): colour for i, colour in enumerate(colours[mode])} for mode, names in THEMES.items()}

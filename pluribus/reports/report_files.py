@@ -1,4 +1,4 @@
-"""All that a comparison leaves in its folder."""
+"""The files of a report."""
 
 import tempfile
 from pathlib import Path
@@ -12,9 +12,12 @@ from .tables import format_csv, format_markdown
 
 
 def write_report(results: dict[str, Any], folder: Path) -> Path:
-    """results.json, results.csv, results.md, picture.svg and report.html; answers where the page is.
+    """Write results.json, results.csv, results.md, picture.svg and report.html into a folder; return the path of the page.
 
-    The JSON comes first: if anything after it fails, the results are there, and the rest can be made from them.
+    The JSON is written first: if a later step fails, the other files can be made from it with `pluribus report`.
+
+    Raises:
+        FileError: the folder or a file cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)

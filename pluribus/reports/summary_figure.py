@@ -1,4 +1,4 @@
-"""One static figure for a README: what a method gains against what an answer costs."""
+"""The static figure of a comparison for a README: what each method gains against what its predictions cost."""
 
 import itertools
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .columns import COSTS, SHARE, Column, select_columns
 from .figures.traces import find_pareto_front
+from .label_placement import Box, arrange_labels
 from .palette import LIGHT, MARKERS, THEMES, method_style
 from .values import LOWEST_SHARE, Value, join_words
 
@@ -15,30 +16,34 @@ if TYPE_CHECKING:
 
 INK, MUTED, GRID = (THEMES["light"][name] for name in ("ink", "muted", "grid"))
 Point = tuple[int, str, Value, Value]
-Box = tuple[float, float, float, float]
 PLACES = [(10, 0, "left", "center"), (-10, 0, "right", "center"), (8, 7, "left", "bottom"), (-8, 7, "right", "bottom")]
 PLACES += [(8, -7, "left", "top"), (-8, -7, "right", "top"), (0, 12, "center", "bottom"), (0, -12, "center", "top")]
 PLACES += [(far, dy, "left", "center") for far in (18, 30, 45) for dy in (14, -14, 28, -28, 42, -42, 60, -60)]
 PLACES += [(-far, dy, "right", "center") for far in (18, 30, 45) for dy in (14, -14, 28, -28, 42, -42, 60, -60)]
-"""Where a name may stand, in points from its own, the best first."""
+"""Places of a label relative to its point (x, y, horizontal and vertical alignment), the preferred first."""
 ALONG = {"left": 0.0, "bottom": 0.0, "center": 0.5, "right": 1.0, "top": 1.0}
 
 
 def write_summary_figure(results: dict[str, Any], path: Path) -> None:
-    """SVG or PNG by the suffix; the same results give the same bytes.
+    """Write the figure as SVG or PNG, by the suffix of `path`. The same results give the same bytes.
 
-    Of the share of the deep ensemble's gain, or NLL where nobody has one, against latency, or FLOPs where it was not measured.
+    The y axis is the share of the deep ensemble's gain, or the NLL if no method has a share; the x axis is the latency, or
+    another cost if it was not measured.
+
+    Raises:
+        ValueError: `path` has another suffix.
+        ImportError: matplotlib is not installed.
     """
     if path.suffix not in (".svg", ".png"):
-        raise ValueError(f"a picture is an .svg or a .png, got {path.name}: rename it")
+        raise ValueError(f"the figure must be an .svg or a .png, got {path.name}: rename it")
     try:
         import matplotlib
     except ImportError as error:
-        raise ImportError("the picture needs matplotlib: pip install matplotlib") from error
+        raise ImportError("the figure needs matplotlib: pip install matplotlib") from error
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    # Nothing of the user's own style or of the clock may show.
+    # The user's own style and the clock must not show in the figure.
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update({"svg.hashsalt": "pluribus", "font.size": 10, "axes.edgecolor": MUTED, "text.color": INK})
@@ -92,7 +97,7 @@ def draw_gain_against_cost(figure: "Figure", results: dict[str, Any], title: str
     axes.set_xlim(right=right)
     if score.kind == "share":
         low, high = axes.get_ylim()
-        axes.set_ylim(max(low, 100 * LOWEST_SHARE - 8), min(high, 308))  # an arm may be longer
+        axes.set_ylim(max(low, 100 * LOWEST_SHARE - 8), min(high, 308))  # longer error bars are cut off
         axes.set_ylabel("share of the deep ensemble's NLL gain, %")
         for level in (0, 100):
             axes.axhline(level, color=GRID, linewidth=1, zorder=0)
@@ -101,22 +106,22 @@ def draw_gain_against_cost(figure: "Figure", results: dict[str, Any], title: str
     axes.set_xlabel(cost.about.replace("time of one answer", "latency"))
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(colors=MUTED)
-    told = any(y.low is not None for *_, y in points)
-    beside = (
+    has_intervals = any(y.low is not None for *_, y in points)
+    caption = (
         "Bars: 95 % intervals. "
-        if told
+        if has_intervals
         else "Bars: one standard deviation over seeds. "
         if any(y.std for *_, y in points)
         else ""
     )
-    beside += "Dotted: not beaten by a cheaper method in the mean."
-    beside += f" Not shown, far below: {join_words(far)}." if far else ""
-    figure.supxlabel(beside, fontsize=8, color=MUTED, x=0.01, ha="left", parse_math=False)
+    caption += "Dotted: not beaten by a cheaper method in the mean."
+    caption += f" Not shown, far below: {join_words(far)}." if far else ""
+    figure.supxlabel(caption, fontsize=8, color=MUTED, x=0.01, ha="left", parse_math=False)
     _draw_labels(figure, axes, points, factor, list(zip([*xs, right], [*ys, ys[-1]], strict=True)))
 
 
 def _choose_axes(results: dict[str, Any]) -> tuple[Column | None, Column | None]:
-    """The first pair that two methods or more have, else the first that any has."""
+    """Return the first pair of score and cost that two methods or more have, else the first that any has."""
     nll = [column for column in select_columns(results) if column.key == "nll"]
     pairs = [(score, cost) for score in (SHARE, *nll) for cost in COSTS]
     for least in (2, 1):
@@ -127,7 +132,7 @@ def _choose_axes(results: dict[str, Any]) -> tuple[Column | None, Column | None]
 
 
 def _read_points(results: dict[str, Any], cost: Column, score: Column) -> list[Point]:
-    found = ((i, str(m["name"]), cost.of(m), score.of(m)) for i, m in enumerate(results["methods"]))
+    found = ((i, str(m["name"]), cost.read(m), score.read(m)) for i, m in enumerate(results["methods"]))
     return [(i, name, x, y) for i, name, x, y in found if x is not None and y is not None]
 
 
@@ -147,16 +152,16 @@ def _set_ticks(axes: "Axes", points: list[Point]) -> None:
         axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}×"))
-    # Room for the names on the right.
+    # This leaves room for the names on the right.
     low, high = axes.get_xlim()
     axes.set_xlim(low, high * (high / low) ** 0.12 if axes.get_xscale() == "log" else high + 0.15 * (high - low))
 
 
 def _draw_labels(figure: "Figure", axes: "Axes", points: list[Point], factor: float, steps: list[tuple[float, float]]) -> None:
-    """Names beside their points, where they cover little; a thin line leads to those that had to go further."""
+    """Draw the names beside their points. A thin line leads from a point to a name that is further away."""
     from matplotlib.patheffects import withStroke
 
-    figure.draw_without_rendering()  # so that the axes have their place
+    figure.draw_without_rendering()  # this lays out the axes, whose position is needed below
     scale = figure.dpi / 72
 
     def pixel(x: float, y: float) -> tuple[float, float]:
@@ -183,48 +188,10 @@ def _draw_labels(figure: "Figure", axes: "Axes", points: list[Point], factor: fl
         ]
         choices.append([(left, low, left + size.width, low + size.height) for left, low in corners])
     room = (axes.bbox.x0, axes.bbox.y0, figure.bbox.x1 - 4, axes.bbox.y1)
-    for text, place in zip(names, _arrange_labels(choices, marks, taken, room), strict=True):
+    for text, place in zip(names, arrange_labels(choices, marks, taken, room), strict=True):
         dx, dy, across, along = PLACES[place]
         text.set(position=(dx, dy), ha=across, va=along)
         if max(abs(dx), abs(dy)) > 15:
             leader = {"arrowstyle": "-", "color": MUTED, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 5}
             drawn = axes.annotate("", text.xy, xytext=(dx, dy), textcoords="offset points", arrowprops=leader, zorder=2)
             drawn.set_in_layout(False)
-
-
-def _arrange_labels(choices: list[list[Box]], marks: list[Box], taken: list[Box], room: Box) -> list[int]:
-    """For each name one of its places. One after the other takes its best, in several orders; the best of these is kept.
-
-    To cover what is `taken` is bad; to stand close to another one's mark misleads.
-    """
-
-    def alone(index: int, rank: int, box: Box) -> float:
-        outside = box[0] < room[0] or box[1] < room[1] or box[2] > room[2] or box[3] > room[3]
-        covers = sum(_overlaps(box, other) for other in taken)
-        misleads = sum(_overlaps(box, mark) for place, mark in enumerate(marks) if place != index)
-        return 100.0 * outside + 10.0 * covers + 3.0 * misleads + 0.1 * rank
-
-    own = [[alone(index, rank, box) for rank, box in enumerate(boxes)] for index, boxes in enumerate(choices)]
-
-    def attempt(order: list[int]) -> tuple[float, list[int]]:
-        total, chosen = 0.0, [0] * len(choices)
-        placed: list[Box] = []
-        for index in order:
-            boxes = choices[index]
-            costs = [
-                cost + 10.0 * sum(_overlaps(box, other) for other in placed)
-                for cost, box in zip(own[index], boxes, strict=True)
-            ]
-            chosen[index] = min(range(len(costs)), key=costs.__getitem__)
-            total += costs[chosen[index]]
-            placed.append(boxes[chosen[index]])
-        return total, chosen
-
-    count = len(choices)
-    by_x, by_y = (sorted(range(count), key=lambda i: choices[i][0][side]) for side in (0, 1))
-    orders = [order[turn:] + order[:turn] for order in (by_x, by_x[::-1], by_y, by_y[::-1]) for turn in range(0, count, 4)]
-    return min((attempt(order) for order in orders), key=lambda found: found[0])[1]
-
-
-def _overlaps(a: Box, b: Box) -> bool:
-    return a[0] <= b[2] and b[0] <= a[2] and a[1] <= b[3] and b[1] <= a[3]

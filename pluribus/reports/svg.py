@@ -1,4 +1,4 @@
-"""Static figures as SVG: nothing of the user's own style or of the clock shows, so the same results give the same bytes."""
+"""Static figures as SVG. They ignore the user's matplotlib style and the clock: the same results give the same bytes."""
 
 import io
 from collections.abc import Callable
@@ -15,7 +15,11 @@ DASHES = ("-", "--", "-.", ":")
 
 
 def draw_svg(draw: Callable[["Figure"], None]) -> bytes:
-    """What `draw` puts on an empty figure."""
+    """Return the SVG of what `draw` draws on an empty figure.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+    """
     try:
         import matplotlib
     except ImportError as error:
@@ -35,19 +39,20 @@ def draw_svg(draw: Callable[["Figure"], None]) -> bytes:
 
 
 def marker_style(index: int) -> dict[str, Any]:
-    """Of the marks of a series: colour and symbol, the same for the same place everywhere."""
+    """Return the colour and symbol of a series of points, the same for the same index in every figure."""
     chosen = method_style(index)
     colour = LIGHT[chosen.colour]
     return {"color": colour, "marker": MARKERS[chosen.shape], "markerfacecolor": "white" if chosen.open else colour}
 
 
 def line_style(index: int) -> dict[str, Any]:
-    """Of a series drawn as a line: colours differ, and dashes too, for those who cannot tell the colours apart."""
+    """Return the colour and dashes of a series of lines. Dashes differ, too, for readers who cannot distinguish the colours."""
     dash = (index + index // len(LIGHT)) % len(DASHES)
     return {"color": LIGHT[method_style(index).colour], "linestyle": DASHES[dash], "linewidth": 1.8}
 
 
 def style_axes(axes: "Axes", grid: bool = True) -> None:
+    """Remove the frame at the top and on the right, and draw a light grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(colors=MUTED)
     if grid:

@@ -24,12 +24,15 @@ GROUPS = (
 
 
 def format_csv(results: dict[str, Any]) -> str:
-    """One row a method. A number has four columns (its name, then _std, _low, _high), an interval three; missing is empty."""
+    """Return the results as CSV with one row for each method.
+
+    A number has four columns (its name, then _std, _low and _high), an interval three. Missing values are empty.
+    """
     methods = results["methods"]
     flat = [
         {key: found for place, prefix in GROUPS for key, found in _flatten(method.get(place), prefix)} for method in methods
     ]
-    # The order of first appearance would mix the groups where methods differ in what they have.
+    # Methods differ in their scores. Columns are collected group by group, as the order of first appearance would mix them.
     head: dict[str, None] = {}
     for place, prefix in GROUPS:
         for method in methods:
@@ -43,7 +46,7 @@ def format_csv(results: dict[str, Any]) -> str:
 
 
 def _flatten(x: Any, key: str) -> list[tuple[str, Any]]:
-    """Whatever ends in one number (or word), by the way to it. Curves are left to results.json."""
+    """Return the numbers and words inside a nested value, with the joined keys that lead to them. Lists are left out."""
     if not isinstance(x, dict):
         return [] if isinstance(x, list) or x is None else [(key, x)]
     parts = {"mean": ("std", "low", "high"), "value": ("low", "high")}
@@ -65,7 +68,7 @@ def _cell(x: Any) -> Any:
 
 
 def format_markdown(results: dict[str, Any]) -> str:
-    """For a README or an issue: what is recommended, the table, the command."""
+    """Return the recommendation, the table and the command as Markdown, for a README or an issue."""
     shown = select_columns(results)
     lines = [f"# {_inline(results.get('title') or 'Comparison')}", ""]
     for entry in results.get("recommendation") or []:
@@ -74,9 +77,9 @@ def format_markdown(results: dict[str, Any]) -> str:
     lines += [""] if results.get("recommendation") else []
     lines += _row(["method", *(_heading(column) for column in shown)])
     lines += _row(["---", *("---:" for _ in shown)])
-    marked = {column.key: mark_best(column, [column.of(method) for method in results["methods"]]) for column in shown}
+    marked = {column.key: mark_best(column, [column.read(method) for method in results["methods"]]) for column in shown}
     for index, method in enumerate(results["methods"]):
-        cells = [_value(column, column.of(method), marked[column.key][index] == "best") for column in shown]
+        cells = [_value(column, column.read(method), marked[column.key][index] == "best") for column in shown]
         lines += _row([_inline(str(method["name"])), *cells])
     lines += [
         "",
@@ -111,7 +114,7 @@ def _row(cells: list[str]) -> list[str]:
 
 
 def _inline(text: str) -> str:
-    """Neither a new cell nor markup: names come from configurations and folders."""
+    """Escape Markdown in names, which come from configurations and folders."""
     text = " ".join(str(text).split())
     for sign in "\\`*_|<>[]":
         text = text.replace(sign, "\\" + sign)

@@ -1,4 +1,4 @@
-"""Values out of the results, whatever shape they have there, and how they are written."""
+"""Reading numbers and intervals from the results, and formatting them."""
 
 import math
 from collections.abc import Iterable
@@ -8,11 +8,11 @@ Kind = Literal["percent", "share", "score", "small", "ratio", "count"]
 
 
 LOWEST_SHARE = -1.0
-"""A share of the gain below this says only that a method is far worse than one network; by how much, its NLL tells."""
+"""Shares of the gain below this are shown as "less than": such a method is far worse than one network."""
 
 
 class Value(NamedTuple):
-    """A number or an interval of the results: where there is no spread, or none was drawn, it is None."""
+    """A number or an interval of the results. `std`, `low` and `high` are None where they were not computed."""
 
     value: float
     std: float | None = None
@@ -21,47 +21,57 @@ class Value(NamedTuple):
 
     @property
     def reach(self) -> tuple[float, float] | None:
-        """From where to where it may lie: its interval, else one standard deviation to either side."""
+        """The 95 % interval, or else one standard deviation to either side; None if neither is known."""
         if self.low is not None and self.high is not None:
             return self.low, self.high
         return (self.value - self.std, self.value + self.std) if self.std is not None else None
 
 
 def to_finite(x: Any) -> float | None:
-    """A diverged run leaves NaN and ∞, which JSON has no word for: they count as not had."""
+    """Return a finite number, or None. A diverged run leaves NaN or ∞, which count as missing."""
     return float(x) if isinstance(x, int | float) and not isinstance(x, bool) and math.isfinite(x) else None
 
 
 def parse_value(x: Any) -> Value | None:
-    """Of a number, an interval or a bare number."""
+    """Return the Value of a number, an interval or a bare float of the results, or None.
+
+    >>> parse_value({"mean": 0.5, "std": 0.1, "seeds": [0.4, 0.6]})
+    Value(value=0.5, std=0.1, low=None, high=None)
+    """
     if not isinstance(x, dict):
         bare = to_finite(x)
         return None if bare is None else Value(bare)
     middle = to_finite(x.get("mean", x.get("value")))
     if middle is None:
         return None
-    # One seed has no spread, and a zero would look like certainty.
+    # The standard deviation of one seed is recorded as zero, which would look like certainty.
     std = to_finite(x.get("std")) if len(x.get("seeds") or (0, 0)) > 1 else None
     return Value(middle, std, to_finite(x.get("low")), to_finite(x.get("high")))
 
 
 def get_nested(x: Any, *path: str) -> Any:
-    """`x[path[0]][path[1]]…`, or None where the way ends."""
+    """Return `x[path[0]][path[1]]…`, or None if a key is missing."""
     for step in path:
         x = x.get(step) if isinstance(x, dict) else None
     return x
 
 
 def read_value(method: dict[str, Any], *path: str) -> Value | None:
+    """Return the Value at a path of keys, or None."""
     return parse_value(get_nested(method, *path))
 
 
 def read_series(x: Any) -> list[float | None]:
+    """Return a list of finite numbers, with None for what is missing."""
     return [to_finite(entry) for entry in x] if isinstance(x, list | tuple) else []
 
 
 def format_value(x: float | None, kind: Kind, unit: bool = True) -> str:
-    """As it stands in a cell (`unit=False`: the heading has it) or in a sentence."""
+    """Return a number as text, for a sentence, or without its unit for a cell of the table.
+
+    >>> format_value(0.9876, "percent"), format_value(1.234, "ratio"), format_value(None, "score")
+    ('98.76 %', '1.23×', '–')
+    """
     if x is None:
         return "–"
     if kind == "percent":
@@ -76,16 +86,16 @@ def format_value(x: float | None, kind: Kind, unit: bool = True) -> str:
         text = f"{x:,.0f}"
     else:
         text = (f"{x:.2f}" if abs(x) < 9.995 else f"{x:.1f}" if abs(x) < 99.95 else f"{x:.0f}") + "×"
-    # A rounded nothing has no sign; and a minus is longer than a hyphen.
+    # A value that rounds to zero gets no sign; a minus sign is longer than a hyphen.
     bare = text.lstrip("-")
     return bare if text[0] == "-" and not any(digit in bare for digit in "123456789") else text.replace("-", "−")
 
 
 def format_spread(v: Value, kind: Kind) -> str:
-    """What stands small beside a mean: "± 0.12" over seeds, else the interval."""
+    """Return "± 0.12" if the spread over seeds is known, else the interval, else an empty string."""
 
     def like(x: float) -> str:
-        """With as many decimals as the mean itself."""
+        """Return `x` with as many decimals as the mean."""
         decimals = format_value(v.value, kind).partition(".")[2]
         if kind != "small" or not decimals.isdigit():
             return format_value(x, kind, unit=False)
@@ -98,21 +108,30 @@ def format_spread(v: Value, kind: Kind) -> str:
     elif v.low is not None and v.high is not None and v.low < v.high:
         text = f"{like(v.low)} to {like(v.high)}"
     else:
-        text = ""  # also where it holds by definition: a deep ensemble has all of its own gain
+        text = ""  # the share of the deep ensemble itself is 1 by definition
     return text.replace("×", "")
 
 
 def format_with_spread(v: Value, kind: Kind) -> str:
-    """A value in running text: "83 % (61 to 97)"."""
+    """Return a value with its spread, as in "83 % (61 to 97)"."""
     beside = format_spread(v, kind)
     return format_value(v.value, kind) + (f" ({beside})" if beside else "")
 
 
 def join_words(words: Iterable[str]) -> str:
-    """ "a, b and c"."""
+    """Return words as a list in a sentence.
+
+    >>> join_words(["a", "b", "c"])
+    'a, b and c'
+    """
     words = list(words)
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else ""
 
 
 def format_count(n: int, noun: str) -> str:
+    """Return a number with its noun in singular or plural.
+
+    >>> format_count(1, "seed"), format_count(1200, "row")
+    ('1 seed', '1,200 rows')
+    """
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"

@@ -1,4 +1,4 @@
-"""The figures of the page, each a function of the results that answers None where there is nothing to show."""
+"""The figures of the page. Each is a function of the results that returns None if there is nothing to show."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ FIGURES = (
 
 
 def make_figures(results: dict[str, Any]) -> list[Figure]:
-    """In the order of the page."""
+    """Return all figures that the results have data for, in the order of the page."""
     return [figure for make in FIGURES if (figure := make(results)) is not None]
 
 

@@ -1,4 +1,4 @@
-"""Whether probabilities mean what they say, and what one temperature mends."""
+"""Figures on calibration: reliability diagrams, and scores before and after temperature scaling."""
 
 from typing import Any
 
@@ -115,8 +115,8 @@ def make_temperature_figure(results: dict[str, Any]) -> Figure | None:
     return Figure(
         "temperature",
         "After temperature scaling",
-        "A step of its own, apart from all other numbers on this page: one temperature for each method, fitted on validation "
-        "rows. A line goes from the score before (upright stroke) to the score after (symbol); left is better.",
+        "All other numbers on this page are without temperature scaling. Here one temperature for each method was fitted on "
+        "validation rows. A line goes from the score before (upright stroke) to the score after (symbol); left is better.",
         panels,
         [Numbers(head, rows)],
         arrangement="two" if len(panels) > 1 else "one",
@@ -176,6 +176,6 @@ def _make_steps(methods: list[tuple[int, dict[str, Any]]], key: str, title: str,
 
 
 def _name_row(row: int, name: str) -> Layout:
-    """The name of a row, above it: at the left it would take half of a phone's width."""
+    """Return the annotation that names a row. It stands above the row: on the left it would take half the width of a phone."""
     place = {"x": 0, "xref": "paper", "xanchor": "left", "y": row, "yanchor": "bottom", "yshift": 5}
     return {**place, "text": escape_text(name), "showarrow": False, "font": {"size": 11, "color": "@muted"}}

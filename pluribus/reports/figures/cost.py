@@ -1,4 +1,4 @@
-"""What an answer costs and what it is worth: the pair that people choose by."""
+"""Figures of scores against cost."""
 
 from typing import Any
 
@@ -46,7 +46,10 @@ def make_share_figure(results: dict[str, Any]) -> Figure | None:
     ]
     lows = [100 * (y.low if y.low is not None else y.value) for _, _, y in found]
     highs = [100 * (y.high if y.high is not None else y.value) for _, _, y in found]
-    shown["yaxis"]["range"] = [max(min(lows), 100 * LOWEST_SHARE) - 8, min(max(highs), 300) + 8]  # an arm may be longer
+    shown["yaxis"]["range"] = [
+        max(min(lows), 100 * LOWEST_SHARE) - 8,
+        min(max(highs), 300) + 8,
+    ]  # longer error bars are cut off
     return Figure(
         "share",
         "Share of the gain against latency",
@@ -67,10 +70,10 @@ def make_cost_figure(results: dict[str, Any]) -> Figure | None:
         return None
     panels = [Panel([_make_pareto_view(results, cost, score) for cost in costs], labels=True) for score in scores]
     rows = [
-        [m["name"], *(format_with_spread(v, c.kind) if (v := c.of(m)) else "–" for c in (*scores, *costs))]
+        [m["name"], *(format_with_spread(v, c.kind) if (v := c.read(m)) else "–" for c in (*scores, *costs))]
         for m in results["methods"]
     ]
-    spread = describe_error_bars([score.of(method) for score in scores for method in results["methods"]])
+    spread = describe_error_bars([score.read(method) for score in scores for method in results["methods"]])
     return Figure(
         "cost",
         f"{join_words(score.title[0].upper() + score.title[1:] for score in scores)} against cost",
@@ -94,7 +97,7 @@ def _make_pareto_view(results: dict[str, Any], cost: Column, score: Column) -> V
     kept = find_pareto_front([x.value for _, x, _ in found], [score.loss(y.value) for _, _, y in found])
     factor = 100 if score.kind == "percent" else 1
     xs, ys = [found[k][1].value for k in kept], [found[k][2].value * factor for k in kept]
-    # To the right edge: whatever costs more and is no better lies behind it.
+    # The front continues to the right edge: no method there is both dearer and better.
     end = 10 ** axis["range"][1] if axis.get("type") == "log" else axis["range"][1]
     data = [make_guide([*xs, end], [*ys, ys[-1]], "dot", "hv", "front")]
     data += [_make_trace(results, i, x, y, cost, score) for i, x, y in found]
@@ -108,7 +111,7 @@ def _make_pareto_view(results: dict[str, Any], cost: Column, score: Column) -> V
 
 
 def _read_pairs(results: dict[str, Any], cost: Column, score: Column) -> list[tuple[int, Value, Value]]:
-    pairs = ((i, cost.of(method), score.of(method)) for i, method in enumerate(results["methods"]))
+    pairs = ((i, cost.read(method), score.read(method)) for i, method in enumerate(results["methods"]))
     return [(i, x, y) for i, x, y in pairs if x is not None and y is not None]
 
 

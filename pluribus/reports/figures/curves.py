@@ -1,4 +1,4 @@
-"""What happens step by step: worse images, fewer answers, a longer attack."""
+"""Figures of curves: scores by severity of corruption, risk by coverage, success of an attack by iteration."""
 
 from collections.abc import Callable
 from typing import Any
@@ -82,7 +82,7 @@ def make_risk_figure(results: dict[str, Any]) -> Figure | None:
         if not pairs:
             continue
         thin = _thin(pairs)
-        hover = "the surest %{x:.0f} %: %{y:.2f} % wrong"
+        hover = "the most certain %{x:.0f} %: %{y:.2f} % wrong"
         data.append(make_line(index, method["name"], [100 * c for c, _ in thin], [100 * r for _, r in thin], hover, size=6))
         data[-1]["marker"]["maxdisplayed"] = 8
         at = _make_lookup(pairs)
@@ -92,23 +92,26 @@ def make_risk_figure(results: dict[str, Any]) -> Figure | None:
     if not data:
         return None
     alt = (
-        f"Risk–coverage curves of {format_count(len(data), 'method')}: the error among the surest half is "
-        f"{describe_range(half, 'percent')}; among all answers {describe_range(full, 'percent')}."
+        f"Risk–coverage curves of {format_count(len(data), 'method')}: the error among the most certain half is "
+        f"{describe_range(half, 'percent')}; among all predictions {describe_range(full, 'percent')}."
     )
-    axes = ({"title": axis_title("answers given, the surest first, %"), "range": [0, 101]}, {"rangemode": "tozero"})
+    axes = (
+        {"title": axis_title("accepted predictions, the most certain first, %"), "range": [0, 101]},
+        {"rangemode": "tozero"},
+    )
     return Figure(
         "risk",
         "Risk against coverage",
-        "If a method may pass on the answers that it is least sure of, how many of the rest are wrong? Lower is better; "
-        "the right end is the error on all rows.",
-        [Panel([View(alt, data, make_layout("wrong among the answers given, %", *axes))])],
-        [Numbers(["method", *(f"{100 * step:.0f} %" for step in steps)], rows, "error, %, among the surest …")],
+        "The error among the most certain predictions, if the others are rejected. Lower is better; the right end is the error "
+        "on all rows.",
+        [Panel([View(alt, data, make_layout("error among accepted predictions, %", *axes))])],
+        [Numbers(["method", *(f"{100 * step:.0f} %" for step in steps)], rows, "error, %, among the most certain …")],
         key=[trace["meta"]["method"] for trace in data],
     )
 
 
 def _thin(pairs: list[tuple[float, float]], most: int = 120) -> list[tuple[float, float]]:
-    """Ten thousand points look like a hundred, and are a page of their own."""
+    """Return at most `most` of the points: ten thousand look the same, but make the page large."""
     if len(pairs) <= most:
         return pairs
     return [pairs[round(i * (len(pairs) - 1) / (most - 1))] for i in range(most)]
@@ -146,17 +149,17 @@ def make_attack_figure(results: dict[str, Any]) -> Figure | None:
     return Figure(
         "attack",
         f"Under attack: {title}",
-        "By iteration: how often the attack has succeeded, where lower is better, and how unsure the answers are. Iteration 0 "
-        "is before any step: what is wrong by itself counts as success. Success "
-        "while the entropy stays low is an answer both wrong and confident."
+        "By iteration: how often the attack has succeeded, where lower is better, and the entropy of the predictions. "
+        "Iteration 0 is before any step: rows that are misclassified anyway count as success. Success with low entropy "
+        "means predictions that are both wrong and confident."
         + (
-            " Dashed: the same attack with a single draw for each gradient, from which noise hides; the other line of a method "
-            "is the one that speaks for robustness."
+            " Dashed: the same attack with a single draw for each gradient. Noise hides the gradient from this attack; "
+            "robustness is shown by the other line of a method."
             if dashed
             else ""
         ),
         [Panel([view]) for view in views],
-        [Numbers(["method", "success, judged afresh in the end", "entropy at first", "entropy in the end"], rows)],
+        [Numbers(["method", "success, evaluated at the end", "entropy at the beginning", "entropy at the end"], rows)],
         arrangement="two" if len(views) > 1 else "one",
         key=[i for i, _ in methods],
     )
@@ -181,7 +184,7 @@ def _make_iteration_view(methods: list[tuple[int, dict[str, Any]]], key: str, ti
             data.append(trace)
             last.append((name, parse_value(curve[-1])))
     kind: Kind = "percent" if factor == 100 else "score"
-    alt = f"Line plot by iteration, {title.split(',')[0]}: in the end {describe_range(last, kind)}."
+    alt = f"Line plot by iteration, {title.split(',')[0]}: at the end {describe_range(last, kind)}."
     return View(alt, data, make_layout(title, {"title": axis_title("iteration")}, {"rangemode": "tozero"}))
 
 

@@ -1,4 +1,4 @@
-"""How far members are apart, and whether that tells what they have never seen."""
+"""Figures on the diversity of members and on out-of-distribution detection."""
 
 from typing import Any
 
@@ -118,7 +118,7 @@ def _make_regression_figure(results: dict[str, Any]) -> Figure | None:
 
 
 def _read_pairs(results: dict[str, Any], x: tuple[str, ...], y: tuple[str, ...]) -> list[tuple[int, Value, Value]]:
-    """A single network has no diversity: it is left out rather than drawn at zero."""
+    """Return both values of every method that has members; a single network has no diversity."""
     read_both = ((i, read_value(m, *x), read_value(m, *y)) for i, m in enumerate(results["methods"]) if m.get("members") != 1)
     return [(i, a, b) for i, a, b in read_both if a is not None and b is not None]
 
@@ -135,8 +135,8 @@ def _make_numbers(methods: list[dict[str, Any]], scores: list[Any]) -> Numbers:
 def make_detection_figure(results: dict[str, Any]) -> Figure | None:
     methods = results["methods"]
     sets = list(dict.fromkeys(name for method in methods for name in method.get("ood") or {}))
-    doubts = [d for d in UNCERTAINTIES if any(read_value(m, "ood", name, "auroc", d) for m in methods for name in sets)]
-    if not doubts:
+    uncertainties = [d for d in UNCERTAINTIES if any(read_value(m, "ood", name, "auroc", d) for m in methods for name in sets)]
+    if not uncertainties:
         return None
     present = [i for i, method in enumerate(methods) if method.get("ood")]
     rows = [
@@ -148,35 +148,35 @@ def make_detection_figure(results: dict[str, Any]) -> Figure | None:
         ]
         for m in methods
         for name in sets
-        for d in doubts
+        for d in uncertainties
         if read_value(m, "ood", name, "auroc", d)
     ]
-    values = [read_value(m, "ood", name, "auroc", d) for m in methods for name in sets for d in doubts]
+    values = [read_value(m, "ood", name, "auroc", d) for m in methods for name in sets for d in uncertainties]
     return Figure(
         "ood",
-        "Telling foreign rows from known ones",
-        "For each foreign set, the chance that one of its rows looks less sure than a test row (AUROC): 50 % is guessing, "
-        "100 % tells all apart. " + describe_error_bars(values),
+        "Out-of-distribution detection",
+        "For each out-of-distribution set, the probability that one of its rows is less certain than a test row (AUROC): 50 % "
+        "is guessing, 100 % a perfect separation. " + describe_error_bars(values),
         [
             Panel(
-                [_make_detection_view(methods, present, sets, d) for d in doubts],
+                [_make_detection_view(methods, present, sets, d) for d in uncertainties],
                 height=90 + len(sets) * (30 + 16 * len(present)),
             )
         ],
-        [Numbers(["method", "set", "sure by", "AUROC", "FPR at 95 % TPR"], rows)],
-        question="sure by",
-        choices=[d.replace("-", " ") for d in doubts],
+        [Numbers(["method", "set", "detected by", "AUROC", "FPR at 95 % TPR"], rows)],
+        question="detected by",
+        choices=[d.replace("-", " ") for d in uncertainties],
         key=present,
     )
 
 
-def _make_detection_view(methods: list[dict[str, Any]], present: list[int], sets: list[str], doubt: str) -> View:
-    """One thin bar from chance for each method and set, with the method's own symbol at its end."""
+def _make_detection_view(methods: list[dict[str, Any]], present: list[int], sets: list[str], uncertainty: str) -> View:
+    """Draw a thin bar from chance level to the AUROC for each method and set, with the symbol of the method at its end."""
     band = len(present) + 2
     data, best = [], []
     for place, index in enumerate(present):
         at = [(len(sets) - 1 - s) * band + len(present) - place for s in range(len(sets))]
-        found = [read_value(methods[index], "ood", name, "auroc", doubt) for name in sets]
+        found = [read_value(methods[index], "ood", name, "auroc", uncertainty) for name in sets]
         known = [(y, v, name) for y, v, name in zip(at, found, sets, strict=True) if v is not None]
         if not known:
             continue
@@ -213,7 +213,8 @@ def _make_detection_view(methods: list[dict[str, Any]], present: list[int], sets
         for s, name in enumerate(sets)
     ]
     y = {"range": [0, len(sets) * band], "showticklabels": False, "showgrid": False}
-    alt = f"AUROC by {doubt.replace('-', ' ')} on {format_count(len(sets), 'foreign set')}: {describe_range(best, 'percent')}."
+    alt = f"AUROC by {uncertainty.replace('-', ' ')} on {format_count(len(sets), 'out-of-distribution set')}: "
+    alt += f"{describe_range(best, 'percent')}."
     shown = make_layout("AUROC, %", {"nticks": 7}, y, annotations=names, margin={"l": 10, "r": 14, "t": 34, "b": 30})
     line = {"color": "@muted", "width": 1, "dash": "dot"}
     shown["shapes"] = [{"type": "line", "yref": "paper", "x0": 50, "x1": 50, "y0": 0, "y1": 1, "line": line, "layer": "below"}]

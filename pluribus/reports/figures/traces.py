@@ -1,4 +1,4 @@
-"""What a figure is made of, and the pieces that all figures share.
+"""The parts that figures of the page are made of.
 
 A figure is plain data: traces and layouts as plotly.js takes them, with `@ink` or `@3` in the place of colours, which the page
 fills in when it knows whether it is light or dark.
@@ -19,7 +19,7 @@ Layout = dict[str, Any]
 
 @dataclass(frozen=True)
 class View:
-    """One state of a panel; `alt` says in words what it shows."""
+    """One state of a panel; `alt` describes it for screen readers."""
 
     alt: str
     data: list[Trace]
@@ -28,7 +28,7 @@ class View:
 
 @dataclass(frozen=True)
 class Panel:
-    """One plot. It has as many views as its figure has choices, or one. `labels`: the page writes names beside the points."""
+    """One plot, with one view for each choice of its figure, or one for all. `labels`: names stand beside points."""
 
     views: list[View]
     height: int = 0
@@ -37,7 +37,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Numbers:
-    """The same for those who cannot see it."""
+    """A table with the numbers of a figure."""
 
     head: list[str]
     rows: list[list[str]]
@@ -46,7 +46,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Figure:
-    """`how` is how to read it; `choices` are the names of the views, `question` what they choose; `key` the methods in it."""
+    """One figure. `how` explains it; `choices` are the names of the views, `question` what is chosen; `key` are its methods."""
 
     name: str
     heading: str
@@ -60,7 +60,7 @@ class Figure:
 
 
 def make_layout(title: str = "", x: Layout | None = None, y: Layout | None = None, **more: Any) -> Layout:
-    """The y axis is named above the plot, where it takes no width from it on a phone."""
+    """Return a layout. The title of the y axis is above the plot, where it takes no width from it on a phone."""
     axis = {"gridcolor": "@grid", "linecolor": "@rule", "zeroline": False, "automargin": True, "ticks": "", "fixedrange": False}
     made: Layout = {
         "xaxis": {**axis, "showline": True, **(x or {})},
@@ -80,16 +80,17 @@ def make_layout(title: str = "", x: Layout | None = None, y: Layout | None = Non
 
 
 def axis_title(title: str) -> Layout:
+    """Return the layout of the title of an axis."""
     return {"text": title, "standoff": 8, "font": {"size": 13, "color": "@muted"}}
 
 
 def escape_text(text: Any) -> str:
-    """Plotly reads its texts as a little HTML."""
+    """Escape a text for plotly, which reads some HTML in it."""
     return html.escape(str(text), quote=False)
 
 
 def make_point(index: int, name: str, x: Value, y: Value, hover: str, percent: tuple[bool, bool]) -> Trace:
-    """One method in a scatter plot, with its bars; `percent` says which of x and y are shares to be shown as %."""
+    """Return the trace of one method in a scatter plot, with error bars; `percent` tells which of x and y are shown in %."""
     look = method_style(index)
     factor_x, factor_y = (100 if flag else 1 for flag in percent)
     trace: Trace = {
@@ -112,6 +113,7 @@ def make_point(index: int, name: str, x: Value, y: Value, hover: str, percent: t
 
 
 def make_marker(index: int, size: int) -> Trace:
+    """Return the marker of a method."""
     look = method_style(index)
     bigger = {"star": 3, "diamond": 0, "circle": 0, "square": -1}.get(look.symbol.removesuffix("-open"), 1)
     return {"symbol": look.symbol, "color": look.token, "size": size + bigger, "line": {"width": 2 if look.open else 0}}
@@ -133,13 +135,13 @@ def make_line(index: int, name: str, x: Sequence[Any], y: Sequence[Any], hover: 
 
 
 def make_guide(x: Sequence[Any], y: Sequence[Any], dash: str = "dash", shape: str = "linear", name: str = "") -> Trace:
-    """A line that is no method: a diagonal, chance, a Pareto front."""
+    """Return the trace of a line that is no method: a diagonal, chance level or a Pareto front."""
     style_ = {"color": "@muted", "width": 1.4, "dash": dash, "shape": shape}
     return {"type": "scatter", "mode": "lines", "x": list(x), "y": list(y), "line": style_, "name": name, "hoverinfo": "skip"}
 
 
 def make_cost_axis(values: Sequence[Value], title: str) -> Layout:
-    """Ratios. Where they differ much, each doubling is the same step; else the axis is plain."""
+    """Return the axis of ratios: logarithmic if they differ by a factor of three or more, else linear."""
     ends = [end for v in values for end in (v.value, *(v.reach or ()))]
     low, high = min(ends), max(ends)
     if low > 0 and high / low >= 3:
@@ -154,21 +156,21 @@ def make_cost_axis(values: Sequence[Value], title: str) -> Layout:
 
 
 def describe_error_bars(values: Sequence[Value | None]) -> str:
-    """What the error bars of these values are, in a sentence."""
+    """Return a sentence that says what the error bars of these values are."""
     known = [v for v in values if v is not None]
     drawn = sum(v.low is not None and v.high is not None for v in known)
     spreads = sum(v.reach is not None for v in known) - drawn
     if drawn and spreads:
-        return "Bars are 95 % intervals where one was drawn, else one standard deviation over seeds to either side."
+        return "Bars are 95 % intervals where they are known, else one standard deviation over seeds to either side."
     if drawn:
-        return "Bars are 95 % intervals; where they overlap, the figure does not tell methods apart."
+        return "Bars are 95 % intervals; methods whose bars overlap cannot be distinguished."
     if spreads:
         return "Bars are one standard deviation over seeds to either side, not an interval."
-    return "There is one seed, hence no bars: how far chance goes is not known."
+    return "There is one seed, hence there are no bars: the spread by chance is unknown."
 
 
 def describe_range(pairs: Sequence[tuple[str, Value | None]], kind: Kind) -> str:
-    """ "from 91.20 % (single) to 97.31 % (inner)"."""
+    """Return the lowest and the highest value with their names, as in "from 91.20 % (single) to 97.31 % (inner)"."""
     known = [(name, v.value) for name, v in pairs if v is not None]
     if not known:
         return "no values"
@@ -179,7 +181,11 @@ def describe_range(pairs: Sequence[tuple[str, Value | None]], kind: Kind) -> str
 
 
 def find_pareto_front(costs: Sequence[float], losses: Sequence[float]) -> list[int]:
-    """Who is not beaten: nobody costs as little or less and does better. In the order of cost."""
+    """Return the indices of the points that no point of equal or lower cost beats, in the order of cost.
+
+    >>> find_pareto_front([1.0, 2.0, 3.0], [0.5, 0.6, 0.3])
+    [0, 2]
+    """
     kept: list[int] = []
     for index in sorted(range(len(costs)), key=lambda i: (costs[i], losses[i])):
         if not kept or losses[index] < losses[kept[-1]]:
