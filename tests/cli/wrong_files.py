@@ -259,8 +259,8 @@ RUNS = [
     case("second file missing", "predict run a.png b.png", "there is no file b.png", png("a.png"), run="digits"),
     case("text for an image", "predict run a.png", "a.png cannot be read as an image", file("a.png", "mine"), run="digits"),
     case("image cut", "predict run a.png", "a.png cannot be read as an image", png("a.png", broken=True), run="digits"),
-    case("table for an image", "predict run flowers.csv", "learnt from images|flowers.csv", FLOWERS, run="digits"),
-    case("image for a table", "predict run a.png", "learnt from a table, and a.png is none|.csv", png("a.png"), run="flowers"),
+    case("table for an image", "predict run flowers.csv", "trained on images|flowers.csv", FLOWERS, run="digits"),
+    case("image for a table", "predict run a.png", "trained on a table, and a.png is none|.csv", png("a.png"), run="flowers"),
     case(
         "column missing",
         "predict run a.csv",
