@@ -1,6 +1,6 @@
 """Run the recorded comparisons on real data, and show them in the README.
 
-    python results/record.py            what is missing is run (hours), what is there is kept
+    python results/record.py            run what is missing (hours), and keep what is there
     python results/record.py --readme   only the README, from the recorded JSON
 
 Each comparison goes to runs/<name> and can be stopped at any time; its results.json, .csv, .md and picture.svg are copied here.
@@ -30,22 +30,23 @@ RECORDED = ("results.json", "results.csv", "results.md", "picture.svg")
 BEGIN, END = "<!-- recorded results: make results -->", "<!-- end of recorded results -->"
 
 
-def run(name: str, options: str) -> None:
-    """Train and judge what is not yet, and keep the results."""
+def record_comparison(name: str, options: str) -> None:
+    """Run what is missing of a comparison, and copy its results here."""
     folder = ROOT / "runs" / name
     new = f"{options} --out {shlex.quote(str(folder.relative_to(ROOT)))}"
     asked = f"--resume runs/{name}" if (folder / "compare.yaml").is_file() else new
     subprocess.run([sys.executable, "-m", "pluribus", "compare", *shlex.split(asked)], check=True, cwd=ROOT)
-    keep(name, folder)
+    copy_results(name, folder)
 
 
-def keep(name: str, folder: Path) -> None:
+def copy_results(name: str, folder: Path) -> None:
+    """Copy the results of a comparison from its folder to this one."""
     (HERE / name).mkdir(exist_ok=True)
     for file in RECORDED:
         shutil.copyfile(folder / file, HERE / name / file)
 
 
-def section() -> str:
+def format_section() -> str:
     """The recorded results as the README shows them."""
     parts = [BEGIN]
     for name in COMPARISONS:
@@ -59,11 +60,12 @@ def section() -> str:
     return "\n".join([*parts, "", END])
 
 
-def readme() -> None:
+def update_readme() -> None:
+    """Replace the recorded results in the README."""
     place = ROOT / "README.md"
     text = place.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
-    write_file(place, before + section() + rest.split(END)[1])
+    write_file(place, before + format_section() + rest.split(END)[1])
 
 
 if __name__ == "__main__":
@@ -71,5 +73,5 @@ if __name__ == "__main__":
     parser.add_argument("--readme", action="store_true", help="only the README, from what is recorded")
     if not parser.parse_args().readme:
         for name, options in COMPARISONS.items():
-            run(name, options)
-    readme()
+            record_comparison(name, options)
+    update_readme()

@@ -52,6 +52,17 @@ def test_importing_needs_torch_and_numpy_only():
     assert done.stdout.strip() == pluribus.__version__
 
 
+def test_rooms_and_functions_are_there_after_the_import_and_loaded_when_they_are_used():
+    code = """
+import sys, pluribus
+assert not {"lightning", "pydantic", "rich", "pluribus.data", "pluribus.runs"} & set(sys.modules)
+for name in pluribus.__all__:
+    assert getattr(pluribus, name) is not None, name
+assert pluribus.data.load("digits").shape == (1, 8, 8)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_saving_without_safetensors_says_what_to_install(tmp_path):
     code = """
 import sys; sys.modules["safetensors"] = None
@@ -117,7 +128,7 @@ def test_the_readme_shows_the_recorded_results():
         import record
     finally:
         sys.path.pop(0)
-    assert record.section() in (ROOT / "README.md").read_text()
+    assert record.format_section() in (ROOT / "README.md").read_text()
     for name, options in record.COMPARISONS.items():
         place = ROOT / "results" / name / "results.json"
         if place.is_file():

@@ -1,11 +1,11 @@
 """Properties of an ensemble beyond its scores.
 
-attacks     Attack, attack, Outcome: adversarial robustness
-diversity   disagreement, normalised_disagreement, pairwise_kl, error_correlation, bias_variance: how members differ
-cost        compare_cost, Cost: parameters, FLOPs, memory and latency, as ratios to the base network
-pruning     prune, standard_deviations, sparsity: removing random weights
-curvature   kappa: which random weights could be replaced by their mean
-scores      create_scores: every score of `metrics` in one pass over the rows
+- adversarial robustness (`attacks`): `attack`, `Attack`, `Outcome`
+- how members differ: `disagreement`, `normalised_disagreement`, `pairwise_kl`, `error_correlation`, `bias_variance`
+- cost as ratios to the base network (`cost`): `compare_cost`, `Cost`
+- removing random weights (`pruning`): `prune`, `standard_deviations`, `sparsity`
+- which random weights could be replaced by their mean (`curvature`): `kappa`
+- every score of `metrics` in one pass over the rows (`scores`): `create_scores`
 """
 
 from .attacks import Attack, Outcome, attack

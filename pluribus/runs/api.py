@@ -249,7 +249,7 @@ def expand_methods(methods: Any) -> list[Any]:
         return list_methods()
     named = split_choices(methods) if isinstance(methods, str) else methods if isinstance(methods, Sequence) else [methods]
     if not named:
-        raise ConfigError(f"methods must be all, or names of methods, got {methods!r}")
+        raise ConfigError(f"methods must be all, or names between commas or in a list, got {methods!r}")
     return [name for each in named for name in (list_methods() if isinstance(each, str) and each == "all" else [each])]
 
 

@@ -208,7 +208,7 @@ def read_settings(path: Path) -> dict[str, Any]:
 
 
 def save_config(config: Config, path: Path) -> None:
-    """Write every setting as YAML: first what is learnt, then how it is trained."""
+    """Write every setting as YAML: first data, network and method, then how to train."""
     content = config.model_dump(mode="json")
     order = ["data", "data_dir", "model", "method", "augment", "validation", "rows"]
     arranged = {key: content[key] for key in [*order, *(key for key in content if key not in order)]}

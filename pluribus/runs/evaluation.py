@@ -123,25 +123,25 @@ def evaluate_case(
     task = case.data.task
     fitted = predict_held_out(case, held_out)
     noise = fit_noise_variance(*fitted) if fitted and task == "regression" else None
-    heat = fit_temperature(*fitted) if fitted and judging.temperature and task == "classification" else None
-    kept, cooled = create_scores(task, noise), create_scores(task)
+    fitted_temperature = fit_temperature(*fitted) if fitted and judging.temperature and task == "classification" else None
+    kept, tempered = create_scores(task, noise), create_scores(task)
     for p, y in case.predict_batches():
         kept.add(p, y)
-        if heat is not None:
-            cooled.add(apply_temperature(p, heat), y)
-    told: dict[str, Any] = {
+        if fitted_temperature is not None:
+            tempered.add(apply_temperature(p, fitted_temperature), y)
+    found: dict[str, Any] = {
         "rows": len(case.part),
         "members": case.members,
         "scores": kept.scores(),
         "intervals": {name: [interval.low, interval.high] for name, interval in kept.intervals().items()},
         "member_scores": kept.member_scores(),
         "diversity": kept.diversity(),
-        "tempered": None if heat is None else {"temperature": heat} | cooled.scores(),
+        "tempered": None if fitted_temperature is None else {"temperature": fitted_temperature} | tempered.scores(),
     }
     if isinstance(kept, RegressionScores):
-        return told | {"noise": None if noise is None else noise**0.5}, kept
+        return found | {"noise": None if noise is None else noise**0.5}, kept
     extra = judging.corruptions == "all"
-    told |= {
+    found |= {
         "reliability": kept.reliability(),
         "risk_coverage": kept.risk_coverage(),
         "unsure": find_least_confident(kept, case),
@@ -149,7 +149,7 @@ def evaluate_case(
         "ood": {name: detect_out_of_distribution(case, kept, name, folder) for name in judging.ood},
         "attack": measure_attack(case, judging.attack, judging.attack_rows) if judging.attack else None,
     }
-    return told, kept
+    return found, kept
 
 
 def predict_held_out(case: EvaluationCase, rows: Part | None) -> tuple[Predictive, Tensor] | None:
@@ -228,10 +228,10 @@ def evaluate_run(
     case = EvaluationCase(made, data, part, config.seed, None if report is None else lambda rows: report(rows, None))
     whole = part is data.train and part is data.test
     result = {"run": run.path.name, "title": config.title(), "data": data.name, "split": "all" if whole else split}
-    told, _ = evaluate_case(case, held_out, judging, config.data_dir)
-    if told.get("shift"):
-        told["shift"]["mce"] = mce(told["shift"], measure_base_shift(base, case, judging)) if base is not None else None
-    result |= told | {"cost": measure_cost(made, rebuild_network(config, data), data, part) if costs else None}
+    found, _ = evaluate_case(case, held_out, judging, config.data_dir)
+    if found.get("shift"):
+        found["shift"]["mce"] = mce(found["shift"], measure_base_shift(base, case, judging)) if base is not None else None
+    result |= found | {"cost": measure_cost(made, rebuild_network(config, data), data, part) if costs else None}
     run.write_json("evaluation.json", result)
     return result
 
@@ -253,7 +253,9 @@ def measure_base_shift(path: Path, case: EvaluationCase, judging: EvaluationSett
     """The corruption errors of another run on the same images."""
     made, config, about, preparation = load_run(open_run(path))
     if tuple(about["shape"]) != case.data.shape or about["classes"] != list(case.data.classes):
-        raise ConfigError(f"{path} learnt {about['name']}, which has other images or classes: choose a base of the same data")
+        raise ConfigError(
+            f"{path} was trained on {about['name']}, with other images or classes: choose a base of the same data"
+        )
     data = replace(case.data, preparation=preparation)
     return measure_shift(EvaluationCase(made, data, case.part, config.seed, case.report), judging.shift_rows)
 
@@ -274,7 +276,7 @@ def judge_run(path: Path, judging: EvaluationSettings) -> None:
     run = Run(path)
     made, config, about, preparation = load_run(run)
     data, part, held_out = select_comparison_rows(config, about, preparation)
-    told, kept = evaluate_case(EvaluationCase(made, data, part, config.seed), held_out, judging, config.data_dir)
+    found, kept = evaluate_case(EvaluationCase(made, data, part, config.seed), held_out, judging, config.data_dir)
     table = {name: column.float().contiguous() for name, column in kept.table().items() if name in ROW_SCORES}
     write_file(run.path / "rows.safetensors", safetensors.torch.save(table))
-    run.write_json("judgement.json", told)  # written last: its presence says that the run is judged
+    run.write_json("judgement.json", found)  # written last: its presence says that the run is judged

@@ -179,7 +179,7 @@ def read_state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
 def run_cell(
     options: dict[str, Any], path: str, judging: dict[str, Any] | None = None, objects: Mapping[str, Any] | None = None
 ) -> None:
-    """Train one run from wherever it stopped, and judge it if a judging is asked for. A worker calls this."""
+    """Train one run from its last checkpoint on and, in a comparison, evaluate it. A worker calls this."""
     from .evaluation import judge_run
     from .training import train_run
 

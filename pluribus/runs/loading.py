@@ -141,7 +141,7 @@ def load_rows(
     data = load_set(choice, config.data_dir)
     if tuple(data.shape) != tuple(about["shape"]) or data.task != about["task"]:
         raise ConfigError(
-            f"{data.name} has inputs of {'×'.join(map(str, data.shape))} for {data.task}; the run learnt "
+            f"{data.name} has inputs of {'×'.join(map(str, data.shape))} for {data.task}; the run was trained on "
             f"{about['task']} of {'×'.join(map(str, about['shape']))}: choose data like that"
         )
     if other is None and config.data["name"] not in SETS:  # known sets do not change
@@ -164,7 +164,7 @@ def check_unchanged(data: Data, about: dict[str, Any]) -> None:
         if about.get(what) != found:
             raise DataError(
                 f"{data.source or data.name} has changed since the run began ({what}: {about.get(what)} then, {found} now): "
-                "rows that it learnt from may now be set aside for the test; bring the old data back, or train anew"
+                "rows that it was trained on may now be test rows; bring the old data back, or train again"
             )
 
 
@@ -189,7 +189,7 @@ def load_table_rows(choice: dict[str, Any], preparation: Columns, header: bool |
     path = Path(choice["name"]).expanduser()
     if len(choice) > 1 or not path.name.lower().endswith(SUFFIXES):
         raise ConfigError(
-            f"the run learnt from a table: --data must be one, with the same columns, got {configs.format_choice(choice)}"
+            f"the run was trained on a table: --data must be one, with the same columns, got {configs.format_choice(choice)}"
         )
     frame = read_table(path, header)
     try:

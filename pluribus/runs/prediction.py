@@ -136,7 +136,7 @@ def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], head
         raise DataError(f"there is no file {file}")
     if isinstance(preparation, Columns):
         if not file.name.lower().endswith(SUFFIXES):
-            raise DataError(f"the run learnt from a table, and {file.name} is none: it must end in {', '.join(SUFFIXES)}")
+            raise DataError(f"the run was trained on a table, and {file.name} is none: it must end in {', '.join(SUFFIXES)}")
         try:
             return preparation.encode(read_table(file, header))
         except DataError as error:
@@ -145,10 +145,10 @@ def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], head
         return read_arrays(file, shape, isinstance(preparation, Pixels))
     if isinstance(preparation, Pixels):
         if file.name.lower().endswith(SUFFIXES):
-            raise DataError(f"the run learnt from images, and {file.name} is a table: give images, or x in an .npz file")
+            raise DataError(f"the run was trained on images, and {file.name} is a table: give images, or x in an .npz file")
         channels, height, width = shape
         return decode([file], height, width, channels)
-    raise DataError(f"the run learnt from rows of {shape[0]} numbers: give them as x in an .npz file, got {file.name}")
+    raise DataError(f"the run was trained on rows of {shape[0]} numbers: give them as x in an .npz file, got {file.name}")
 
 
 def read_arrays(file: Path, shape: tuple[int, ...], pixels: bool) -> Tensor:

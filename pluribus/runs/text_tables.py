@@ -81,21 +81,21 @@ def print_evaluation(result: dict[str, Any], console: Console | None = None) -> 
     console.print(
         f"[bold]{result['title']}[/] on {result['data']}, {result['split']}, {result['rows']:,} rows", highlight=False
     )
-    cooled, members = result["tempered"], result["member_scores"]
+    tempered, members = result["tempered"], result["member_scores"]
     several = result["members"] > 1
     table = Table("score", "value", "95 % interval")
     if several:
         table.add_column("a member")
-    if cooled:
-        table.add_column(f"T = {cooled['temperature']:.2f}")
+    if tempered:
+        table.add_column(f"T = {tempered['temperature']:.2f}")
     for name, value in result["scores"].items():
         low, high = result["intervals"].get(name, (None, None))
         interval = "" if low is None else f"{format_score(name, low)} – {format_score(name, high)}"
         row = [SCORE_NAMES.get(name, name), format_score(name, value), interval]
         if several:
             row.append(format_score(name, members[name]) if name in members else "")
-        if cooled:
-            row.append(format_score(name, cooled[name]))
+        if tempered:
+            row.append(format_score(name, tempered[name]))
         table.add_row(*row)
     console.print(table)
     facts: dict[str, str] = {}

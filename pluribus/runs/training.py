@@ -121,7 +121,7 @@ def load_data(config: Config) -> Data:
     """The data of a configuration. Raises ConfigError if it has no training rows."""
     data = load_set(config.data, config.data_dir)
     if not len(data.train):
-        raise ConfigError(f"{data.name} has only test rows here: it can be judged by, but not learnt from")
+        raise ConfigError(f"{data.name} has only test rows here: it can be used for evaluation, but not for training")
     return data.subsample(config.rows, config.seed)
 
 

@@ -1,6 +1,5 @@
 """Interleaved timing, with an invented clock."""
 
-import time
 from collections import Counter
 
 import pytest
@@ -8,31 +7,10 @@ import pytest
 from pluribus.analysis.timing import summarize_ratios, time_interleaved
 
 
-class Clock:
-    """A machine on which work takes as long as we say, times how busy it is."""
-
-    def __init__(self):
-        self.now, self.busy, self.log = 0.0, 1.0, []
-
-    def work(self, name, seconds):
-        def run():
-            self.now += seconds * self.busy
-            self.log.append(name)
-
-        return run
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    made = Clock()
-    monkeypatch.setattr(time, "perf_counter", lambda: made.now)
-    return made
-
-
-def test_every_contestant_is_timed_once_a_repeat_in_orders_that_differ(clock):
+def test_every_candidate_is_timed_once_a_repeat_in_orders_that_differ(clock):
     names = ["base", "a", "b", "c"]
-    contestants = {name: clock.work(name, 0.01 * (place + 1)) for place, name in enumerate(names)}
-    repeats = list(time_interleaved(contestants, 8))
+    candidates = {name: clock.work(name, 0.01 * (place + 1)) for place, name in enumerate(names)}
+    repeats = list(time_interleaved(candidates, 8))
     assert len(repeats) == 8
     assert all(set(repeat) == set(names) for repeat in repeats)
     assert repeats[0] == pytest.approx({"base": 0.01, "a": 0.02, "b": 0.03, "c": 0.04})
@@ -42,8 +20,8 @@ def test_every_contestant_is_timed_once_a_repeat_in_orders_that_differ(clock):
 def test_a_busy_moment_changes_no_ratio(clock):
     """The machine is ten times slower in every other repeat."""
     times = {"base": [], "twice": []}
-    contestants = {"base": clock.work("base", 0.01), "twice": clock.work("twice", 0.02)}
-    for repeat in time_interleaved(contestants, 6):
+    candidates = {"base": clock.work("base", 0.01), "twice": clock.work("twice", 0.02)}
+    for repeat in time_interleaved(candidates, 6):
         for name, seconds in repeat.items():
             times[name].append(seconds)
         clock.busy = 11.0 - clock.busy
@@ -53,8 +31,8 @@ def test_a_busy_moment_changes_no_ratio(clock):
 
 
 def test_short_work_is_repeated_until_it_lasts_a_slice(clock):
-    contestants = {"short": clock.work("short", 0.001), "long": clock.work("long", 0.1)}
-    (repeat,) = time_interleaved(contestants, 1)
+    candidates = {"short": clock.work("short", 0.001), "long": clock.work("long", 0.1)}
+    (repeat,) = time_interleaved(candidates, 1)
     assert repeat == pytest.approx({"short": 0.001, "long": 0.1})  # of one run, however many there were
     assert Counter(clock.log) == {"short": 2 + 5, "long": 2 + 1}  # a warm-up, one to find out how long it takes, the slice
 

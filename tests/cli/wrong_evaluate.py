@@ -15,14 +15,19 @@ JUDGING = [
     ),
     case("corruptions of a table", "evaluate run --corruptions standard", "images|flowers", run="flowers"),
     case("an attack on a table", "evaluate run --attack linf", "images|flowers", run="flowers"),
-    case("strangers to a regression", "evaluate run --ood noise", "regression|leave them out", run="houses"),
+    case("out-of-distribution rows of a regression", "evaluate run --ood noise", "regression|leave them out", run="houses"),
     case(
-        "unknown strangers",
+        "an unknown out-of-distribution set",
         "evaluate run --ood fasion-mnist --no-cost",
         "no data set 'fasion-mnist'|fashion-mnist",
         run="digits",
     ),
-    case("strangers of another kind", "evaluate run --ood uci-wine", "uci-wine has other inputs than digits", run="digits"),
+    case(
+        "an OOD set of another kind",
+        "evaluate run --ood uci-wine",
+        "uci-wine has other inputs than digits",
+        run="digits",
+    ),
     case("noise for a table", "evaluate run --ood noise", "'noise' is made of images|flowers", run="flowers"),
     case(
         "no rows to corrupt",
@@ -47,7 +52,7 @@ JUDGING = [
     case("going on with other settings", "compare --resume there --epochs 3", "--resume|leave the other settings out"),
     case("going on with other judging", "compare --resume there --corruptions all", "--resume|leave the other settings out"),
     case("going on with other seeds", "compare --resume there --seeds 9", "--resume|leave the other settings out"),
-    case("comparing with unknown strangers", f"{COMPARE} --ood fasion-mnist", "no data set 'fasion-mnist'"),
+    case("comparing with an unknown out-of-distribution set", f"{COMPARE} --ood fasion-mnist", "no data set 'fasion-mnist'"),
     case("going on with no comparison", "compare --resume there", "there is no comparison: it has no compare.yaml"),
     case(
         "going on with a damaged one",

@@ -57,7 +57,7 @@ DATA = [
     case(
         "CIFAR pickle with a payload",
         "train --data cifar10",
-        "checksum is not the published one|not opened|binary",
+        "checksum is not the published one|not loaded|binary",
         files.pickled_cifar,
     ),
     case(
@@ -147,7 +147,7 @@ DATA = [
     case("get what is here", "data get digits", "digits needs no files"),
     case("get what cannot be got", "data get svhn", "svhn cannot be downloaded|by hand"),
     case("check unknown", "data check minst", "no data set 'minst'|'mnist'"),
-    case("check damaged", "data check mnist", "mnist is not as it was published|pluribus data get mnist", mnist()),
+    case("check damaged", "data check mnist", "mnist differs from what was published|pluribus data get mnist", mnist()),
     case("check missing", "data check mnist", "mnist is not complete|pluribus data get mnist"),
     case("check a damaged table", "data check a.csv", "a.csv holds no rows", file("a.csv", "a,b\n")),
 ]
@@ -259,8 +259,8 @@ RUNS = [
     case("second file missing", "predict run a.png b.png", "there is no file b.png", png("a.png"), run="digits"),
     case("text for an image", "predict run a.png", "a.png cannot be read as an image", file("a.png", "mine"), run="digits"),
     case("image cut", "predict run a.png", "a.png cannot be read as an image", png("a.png", broken=True), run="digits"),
-    case("table for an image", "predict run flowers.csv", "learnt from images|flowers.csv", FLOWERS, run="digits"),
-    case("image for a table", "predict run a.png", "learnt from a table, and a.png is none|.csv", png("a.png"), run="flowers"),
+    case("table for an image", "predict run flowers.csv", "trained on images|flowers.csv", FLOWERS, run="digits"),
+    case("image for a table", "predict run a.png", "trained on a table, and a.png is none|.csv", png("a.png"), run="flowers"),
     case(
         "column missing",
         "predict run a.csv",

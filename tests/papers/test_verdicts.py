@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pluribus.papers.verdicts import is_decreasing, judge_claim, skip_claim, wilson_margin
+from pluribus.papers.verdicts import find_lossless_share, is_decreasing, judge_claim, skip_claim, wilson_margin
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,22 @@ def test_the_margin_is_half_of_wilsons_interval():
     assert wilson_margin(share, n) == pytest.approx((ends[1] - ends[0]) / 2, rel=1e-12)
 
 
-def test_ordered_means_falling():
-    assert is_decreasing([3, 2, 2])
-    assert not is_decreasing([1, 2])
+@pytest.mark.parametrize(
+    ("values", "slack", "is_so"),
+    [([3, 2, 2], 0.0, True), ([3, 2, 2.001], 0.0, False), ([3, 2, 2.5], 0.5, True), ([3, 2, 2.501], 0.5, False)],
+)
+def test_values_decrease_if_none_is_above_the_one_before(values, slack, is_so):
+    assert is_decreasing(values, slack) == is_so
+
+
+@pytest.mark.parametrize(
+    ("curve", "share"),
+    [
+        ([(0.0, 0.99), (0.5, 0.98805), (0.9, 0.99)], 0.9),  # the half width at 99 % of 10,000 rows is 0.00196
+        ([(0.0, 0.99), (0.5, 0.98803), (0.9, 0.99)], 0.0),  # what follows a loss does not count
+        ([(0.0, 0.99), (0.5, 1.0), (0.9, 0.98805)], 0.9),  # the first accuracy counts, not the best
+        ([(0.0, 0.99)], 0.0),
+    ],
+)
+def test_a_share_is_lossless_up_to_the_first_loss_beyond_the_interval(curve, share):
+    assert find_lossless_share(curve, 10_000) == share

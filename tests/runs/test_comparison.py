@@ -72,7 +72,7 @@ def test_gains_are_over_the_single_network_on_the_same_rows(finished):
     assert dropout["members"] == 3
 
 
-def test_strangers_are_among_the_results(finished):
+def test_out_of_distribution_detection_is_among_the_results(finished):
     _, results, _ = finished
     deep = results["methods"][-1]
     assert 0 <= deep["ood"]["noise"]["auroc"]["mutual-information"]["mean"] <= 1

@@ -77,7 +77,7 @@ def test_rows_to_corrupt_are_the_same_for_every_run_and_not_the_first(digits):
     assert one.sample_rows(1000) is one.part
 
 
-def test_strangers_are_told_apart_better_than_by_chance_and_oneself_by_chance(digits):
+def test_out_of_distribution_rows_are_detected_better_than_by_chance_and_test_rows_by_chance(digits):
     one = case(digits)
     _, kept = evaluate_case(one, None, build_evaluation_settings())
     found = detect_out_of_distribution(one, kept, "noise", None)
@@ -99,7 +99,7 @@ def test_shuffled_images_keep_their_pixels_and_lose_their_places(digits):
     assert not torch.equal(rows, one.part.x)
 
 
-def test_strangers_of_another_size_are_resized_and_it_is_said(digits, tmp_path):
+def test_an_out_of_distribution_set_of_another_size_is_resized_and_it_is_said(digits, tmp_path):
     import numpy as np
 
     np.savez(tmp_path / "other.npz", x=np.full((4, 3, 20, 20), 90, np.uint8), y=np.array([0, 1, 0, 1]))

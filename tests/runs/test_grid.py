@@ -44,8 +44,8 @@ def test_runs_in_threads_of_one_worker_do_not_disturb_one_another(tmp_path):
     alone = Grid.plan(tmp_path / "alone", SMALL, ["mimo"], [0, 1])
     both = Grid.plan(tmp_path / "both", SMALL, ["mimo"], [0, 1])
     for cell in alone.cells:
-        run_job(alone.job(cell))
-    threads = [threading.Thread(target=run_job, args=(both.job(cell),)) for cell in both.cells]
+        run_job(alone.make_job(cell))
+    threads = [threading.Thread(target=run_job, args=(both.make_job(cell),)) for cell in both.cells]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -44,7 +44,7 @@ def judge(found: Found) -> list[Verdict]:
             "direction: at the end at least nine tenths of its best",
             phase_figures.describe_phases(cell),
             phase_figures.is_average_kept(cell),
-            last["average"] > 0.9 * max(row["average"] for row in cell["phases"]),
+            last["average"] >= 0.9 * max(row["average"] for row in cell["phases"]),
         ),
         judge_claim(
             "Zero-mean draws answer at chance first, and as well as the average in the end.",

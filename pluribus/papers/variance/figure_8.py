@@ -42,13 +42,13 @@ def judge(found: Found) -> list[Verdict]:
         )
     ends = {prior: cell["transition"][1] if cell["transition"] else None for prior, cell in found.items()}
     slow, others = ends["student-t"], [ends["log-uniform"], ends["ard"]]
-    late = slow is None or all(end is not None and end < slow for end in others)
+    late = all(end is not None and (slow is None or end < slow) for end in others)
     verdicts.append(
         judge_claim(
             "It takes longest under Student's prior, whose KL is estimated from one draw.",
             "its transition ends later than both others",
             ", ".join(f"{PRIORS[prior]}: {'none' if end is None else f'epoch {end}'}" for prior, end in ends.items()),
-            late and any(end is not None for end in others),
+            late,
         )
     )
     return verdicts

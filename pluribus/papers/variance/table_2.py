@@ -9,7 +9,7 @@ from ...methods.mc_dropout import MCDropout
 from ...methods.single import Single
 from ...methods.variational import VariationalDropout
 from ..recipe import Found, Json, Recipe, Scale, Workspace
-from ..verdicts import Verdict, format_percent, judge_claim, skip_claim
+from ..verdicts import Verdict, format_percent, judge_claim, skip_claim, wilson_margin
 from .configurations import NARROW, configure_dropout_vgg, configure_lenet, configure_variational_vgg, configure_zero_mean_vgg
 from .phase_transition import read_log_alphas
 from .trainings import Training, measure_accuracy, train_once
@@ -76,6 +76,8 @@ def judge(found: Found) -> list[Verdict]:
     verdicts = []
     for net, paper in (("LeNet-5, MNIST", (98.2, 11.3, 99.3)), ("VGG-like, CIFAR-10", (91.3, 10.0, 93.4))):
         dropout, variance = found[f"{net}, dropout"], found[f"{net}, variance"]
+        gain = variance["many"] - variance["one"]
+        is_gain = gain > sum(wilson_margin(variance[key], variance["rows"]) for key in ("one", "many"))
         verdicts += [
             judge_claim(
                 f"{net}: averaged, variance is as accurate as dropout (within 0.1 points).",
@@ -95,8 +97,8 @@ def judge(found: Found) -> list[Verdict]:
                 f"{net}: averaging 20 draws of variance gains over one ({paper[0]} to {paper[2]} %).",
                 "the gain is beyond its interval and at least half of the paper's; direction: beyond its interval",
                 f"{format_percent(variance['one'])} to {format_percent(variance['many'])}",
-                variance["many"] - variance["one"] >= (paper[2] - paper[0]) / 200,
-                variance["many"] > variance["one"],
+                is_gain and gain >= (paper[2] - paper[0]) / 200,
+                is_gain,
             ),
         ]
     fine = [name for name in found if "CIFAR-100" in name]

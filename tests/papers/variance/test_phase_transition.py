@@ -6,7 +6,7 @@ import torch
 
 import pluribus
 from pluribus import VariationalDropout
-from pluribus.papers.variance.phase_transition import PhaseTracker, find_transition, measure_answer, read_log_alphas
+from pluribus.papers.variance.phase_transition import PhaseTracker, Transition, find_transition, measure_answer, read_log_alphas
 from pluribus.training.fit import fit
 
 
@@ -116,3 +116,22 @@ def test_there_is_no_transition_without_a_fall_to_stay(means):
 def test_a_network_that_forgot_everything_is_no_transition():
     rows = [{"epoch": 0, "mean": 0.9, "average": 0.9}, {"epoch": 1, "mean": 0.1, "average": 0.1}]
     assert find_transition(rows, chance=0.1) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "found"),
+    [
+        ([(0.8801, 0.9), (0.1499, 0.9)], (0, 1)),
+        ([(0.8799, 0.9), (0.1499, 0.9)], None),  # the mean was more than 2 points below the average
+        ([(0.8801, 0.9), (0.1501, 0.9)], None),  # it stayed more than 5 points above chance
+        ([(0.9, 0.9), (0.1, 0.4501)], (0, 1)),
+        ([(0.9, 0.9), (0.1, 0.4499)], None),  # the average lost half of its best
+        ([(0.449, 0.4499), (0.1, 0.9)], None),  # the average had not reached half of its best
+        ([(0.4501, 0.4501), (0.1, 0.9)], (0, 1)),
+        ([(0.9, 0.9), (0.9, 0.9), (0.5, 0.9), (0.1, 0.9), (0.1, 0.9)], (1, 3)),
+        ([(0.9, 0.9), (0.1, 0.9), (0.9, 0.9)], None),
+    ],
+)
+def test_a_transition_is_found_by_the_stated_thresholds(rows, found):
+    rows = [{"epoch": epoch, "mean": mean, "average": average} for epoch, (mean, average) in enumerate(rows)]
+    assert find_transition(rows, chance=0.1) == (None if found is None else Transition(*found))
