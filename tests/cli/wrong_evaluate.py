@@ -60,7 +60,7 @@ JUDGING = [
         "compare.yaml is damaged",
         file("c/compare.yaml", "budget: epochs\n"),
     ),
-    case("a report of nothing", "report there", "there are no results there"),
+    case("a report of nothing", "report there", "there is no file there"),
     case("a report of something else", "report a.json", "a.json does not hold the results", file("a.json", '{"format": 2}')),
     case("a report of no JSON", "report a.json", "a.json does not hold the results", file("a.json", "{")),
 ]
