@@ -20,7 +20,7 @@ import pluribus
 from pluribus import BatchEnsemble, DeepEnsemble, Mixture
 from pluribus.analysis.timing import summarize_ratios, time_interleaved
 from pluribus.bench.workloads import TrainingStep, prepare_forward, use_inference_mode
-from pluribus.core import allocator, noise, pace
+from pluribus.core import allocator, execution, noise
 from pluribus.core.files import format_json, write_file
 from pluribus.models import lenet5, mlp, resnet, small_cnn, wide_resnet
 
@@ -86,12 +86,12 @@ def compare_apart() -> Iterator[Pair]:
             ensemble = pluribus.ensemble(net, spec, example=x).eval()
             run = use_inference_mode(lambda ensemble=ensemble, x=x: ensemble(x))
             run()
-            width = ensemble.extent.branched * rows
+            width = ensemble.executor.plan.branched_size * rows
             title = f"one after the other, {name}, forward, {rows} rows (2^{width.bit_length() - 1} numbers)"
             yield (
                 title,
-                call_first(lambda: setattr(pace, "APART", 2**60), run),
-                call_first(lambda: setattr(pace, "APART", 1), run),
+                call_first(lambda: setattr(execution, "APART_SIZE", 2**60), run),
+                call_first(lambda: setattr(execution, "APART_SIZE", 1), run),
             )
 
 
@@ -123,7 +123,7 @@ def call_first(first: Callable[[], Any], run: Callable[[], Any]) -> Callable[[],
     return lambda: (first(), run())
 
 
-DEFAULT_APART = pace.APART
+DEFAULT_APART = execution.APART_SIZE
 PARTS = {
     "masks": compare_masks,
     "layout": compare_layouts,
@@ -154,7 +154,7 @@ def main() -> None:
             rows.append({"part": part, "title": title, "median": found.median, "low": found.low, "high": found.high})
             print(f"{title:<88} {found.median:6.2f}×  ({found.low:.2f} to {found.high:.2f})", flush=True)
             if part == "apart":
-                pace.APART = DEFAULT_APART
+                execution.APART_SIZE = DEFAULT_APART
     about = {"torch": torch.__version__, "machine": platform.machine(), "threads": 2, "repeats": options.repeats}
     options.out.mkdir(parents=True, exist_ok=True)
     write_file(options.out / "parts.json", format_json({"about": about, "rows": rows}))

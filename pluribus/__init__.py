@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from . import metrics
 from .core.convert import ensemble
 from .core.describe import Description
-from .core.ensemble import Ensemble, Views
+from .core.ensemble import Ensemble
 from .core.errors import ConversionError, FileError, PluribusError, Unsupported
+from .core.nested import Views
 from .core.predictive import Predictive
 from .core.saving import load, save
 from .core.spec import Spec

@@ -25,8 +25,8 @@ from pluribus import (
     Variance,
     VariationalDropout,
 )
-from pluribus.core.branching import Branch, place
 from pluribus.core.members import MemberLayer
+from pluribus.core.passes import Branch, Probe
 
 from .networks import CLASSES, NETWORKS
 
@@ -219,8 +219,7 @@ def test_folding_leaves_every_prediction_unchanged(row, case):
     expected = ensemble(x)
     folded = ensemble.fold()
     assert not any(isinstance(module, pluribus.core.members.Converted) for module in folded.modules())
-    answer = folded(x)
-    torch.testing.assert_close(answer if answer.dim() == 3 else answer[None], expected, rtol=0, atol=1e-10)
+    torch.testing.assert_close(folded(x), expected, rtol=0, atol=1e-10)
 
 
 def test_a_member_is_a_plain_network(row, case):
@@ -255,7 +254,7 @@ def test_a_trained_network_is_kept_as_promised(row, case):
         ensemble.answer = "mean"
         torch.testing.assert_close(ensemble(x)[0], before, rtol=0, atol=1e-10)
     mine = list(ensemble.parameters())
-    changed = [change.name for change in ensemble.changes] if keeps == "other layers" else []
+    changed = [change.name for change in ensemble.conversion.changes] if keeps == "other layers" else []
     for name, parameter in net.named_parameters():
         bias = name.endswith("bias")  # may be there once for each member
         if keeps in ("weights", "other layers") and not any(name.startswith(part) for part in changed):
@@ -268,20 +267,17 @@ def test_late_branching_equals_branching_at_the_input(row, case):
     ensemble = pluribus.ensemble(warm(net, data).double(), row.spec).eval()
     x = data(5, torch.double)
     ensemble(x)
-    parts = [part for part in ensemble.modules() if isinstance(part, pluribus.Ensemble) and part.branch.kind != "apart"]
-    if all(part.branch.kind == "none" for part in parts):
+    parts = [part for part in ensemble.modules() if isinstance(part, pluribus.Ensemble)]
+    parts = [part for part in parts if part.executor.plan.branch.kind != "apart"]
+    if all(part.executor.plan.branch.kind == "none" for part in parts):
         assert not any(isinstance(module, MemberLayer) for module in ensemble.modules())
         pytest.skip("its members do not differ in any layer")
     for part in parts:
-        assert part.branch.kind in ("layer", "module", "input")
-        part.state.count = part.members
-        part.state.probe = pluribus.core.members.Probe(part.members)
-        late = part.together(x)
-        part.state.probe.restart()
-        place(part, Branch("input"))
-        early = part.together(x)
-        part.state.probe = None
-        torch.testing.assert_close(late, early, rtol=0, atol=1e-10)
+        plan = part.executor.plan
+        assert plan.branch.kind in ("layer", "module", "input")
+        late = part.executor.run_plan(part, x, plan, Probe(part.members))
+        early = part.executor.keep_branch(part, Branch("input"))
+        torch.testing.assert_close(late, part.executor.run_plan(part, x, early, Probe(part.members)), rtol=0, atol=1e-10)
 
 
 def test_frozen_draws_repeat_and_their_members_are_plain(row, case, tmp_path):

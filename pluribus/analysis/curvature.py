@@ -140,7 +140,7 @@ class LayerPass:
 
     def compute_logits(self) -> Tensor:
         """Return logits `[B, C, …]`; a single logit is that of the second of two classes."""
-        output = self.net.alone(self.x, 0)
+        output = self.net.executor.run_alone(self.net, self.x, 0)
         if output.dim() > 1 and output.shape[1] > 1:
             return output
         output = output.view(len(output), 1)

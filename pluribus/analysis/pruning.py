@@ -73,7 +73,7 @@ def standard_deviations(ensemble: Ensemble) -> dict[str, Tensor]:
 
 def sparsity(ensemble: Ensemble) -> dict[str, float]:
     """The share of weights whose mean and σ are exactly zero, by the name of the layer."""
-    return {name: compute_share(layer.zeros()) for name, layer in list_random_layers(ensemble).items()}
+    return {name: compute_share(layer.find_zeros()) for name, layer in list_random_layers(ensemble).items()}
 
 
 def select_lowest(scores: Mapping[str, Tensor], part: float | None) -> dict[str, Tensor]:

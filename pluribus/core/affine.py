@@ -6,6 +6,7 @@ weights, to run it with one set of weights a member, and to become a plain layer
 
 import copy
 import math
+import threading
 from contextlib import nullcontext
 from typing import Any
 
@@ -23,6 +24,8 @@ CONVOLUTIONS: tuple[type[nn.Module], ...] = (
 )
 AFFINE: tuple[type[nn.Module], ...] = (nn.Linear, *CONVOLUTIONS)
 
+_requested = threading.local()
+"""The output padding that follows from the size a transposed convolution was called with."""
 _TRANSPOSED = {
     nn.ConvTranspose1d: F.conv_transpose1d,
     nn.ConvTranspose2d: F.conv_transpose2d,
@@ -70,8 +73,7 @@ class Affine:
         template: Any = copy_to_meta(layer)
         self.template = template
         self.linear = isinstance(layer, nn.Linear)
-        self.transposed = _transposed(layer)
-        self.output_padding = getattr(template, "output_padding", None)
+        self.transposed = _find_transposed(layer)
         self.groups: int = 1 if self.linear else template.groups
         self.inputs: int = template.in_features if self.linear else template.in_channels
         self.outputs: int = template.out_features if self.linear else template.out_channels
@@ -85,21 +87,22 @@ class Affine:
         if self.transposed is None:
             return self.template._conv_forward(x, weight, bias)
         t = self.template
-        return self.transposed(x, weight, bias, t.stride, t.padding, self.output_padding, t.groups, t.dilation)
+        asked, padding = getattr(_requested, "padding", (None, None))
+        padding = padding if asked is self and padding is not None else t.output_padding
+        return self.transposed(x, weight, bias, t.stride, t.padding, padding, t.groups, t.dilation)
 
     def take_output_size(self, module: nn.Module, args: Any, kwargs: Any) -> tuple[Any, Any]:
         """A forward pre-hook for transposed convolutions, which may be called with the size that is to come out."""
         x, *rest = args
         size = rest[0] if rest else kwargs.get("output_size")
         t = self.template
-        self.output_padding = (
-            t.output_padding
-            if size is None
-            else t._output_padding(x, size, t.stride, t.padding, t.kernel_size, len(t.kernel_size), t.dilation)
-        )
+        padding = None
+        if size is not None:
+            padding = t._output_padding(x, size, t.stride, t.padding, t.kernel_size, len(t.kernel_size), t.dilation)
+        _requested.padding = self, padding  # for the call of this layer that comes next in this thread
         return (x,), {key: value for key, value in kwargs.items() if key != "output_size"}
 
-    def each(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    def run_each(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """One set of weights a member: x `[1 or M, B, …]`, weight `[M, …]`, bias `[M, C]` → `[M, B, …]`.
 
         Of a batch that the members share, linear layers are one wide layer.
@@ -119,7 +122,7 @@ class Affine:
         # Joined along the batch, which keeps channels last where they are.
         return each[0].unsqueeze(0) if count == 1 else torch.cat(each).unflatten(0, (count, -1))
 
-    def deviation(self, x: Tensor, variance: Tensor) -> Tensor:
+    def measure_deviation(self, x: Tensor, variance: Tensor) -> Tensor:
         """The standard deviation of the response to each row of x, of weights with this variance: √(Σ x² variance).
 
         In single precision or better: squares leave the range of half precision, and √0 would have no gradient there.
@@ -133,17 +136,17 @@ class Affine:
             columns = variance @ squares.flatten(0, -2).mT
             return (columns.mT.contiguous() + 1e-16).sqrt().unflatten(0, x.shape[:-1])
 
-    def along(self, vectors: Tensor, y: Tensor) -> Tensor:
+    def align_channels(self, vectors: Tensor, y: Tensor) -> Tensor:
         """Vectors `[M, C]` shaped to act on the channels of `[M, B, …]`: the last axis of a linear layer, else the third."""
         shape = [1] * y.dim()
         shape[0], shape[-1 if self.linear else 2] = vectors.shape
         return vectors.view(shape)
 
-    def shifted(self, y: Tensor, vectors: Tensor | None) -> Tensor:
+    def add_to_channels(self, y: Tensor, vectors: Tensor | None) -> Tensor:
         """`[M, B, …]` with vectors `[1 or M, C]`, if there are any, added to its channels."""
-        return y if vectors is None else y + self.along(vectors, y)
+        return y if vectors is None else y + self.align_channels(vectors, y)
 
-    def scaled(self, weight: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor:
+    def scale_channels(self, weight: Tensor, inputs: Tensor, outputs: Tensor) -> Tensor:
         """The weight with its input channels times `inputs` `[I]` and its output channels times `outputs` `[O]`."""
         tail = (1,) * (weight.dim() - 2)
         if self.transposed is not None:  # [I, O/g, …]
@@ -154,7 +157,7 @@ class Affine:
             columns = inputs.view(self.groups, -1).repeat_interleave(self.outputs // self.groups, 0)
         return weight * rows * columns.view(*columns.shape, *tail)
 
-    def plain(self, weight: Tensor, bias: Tensor | None = None) -> nn.Module:
+    def make_layer(self, weight: Tensor, bias: Tensor | None = None) -> nn.Module:
         """An ordinary layer with these weights."""
         layer = copy.deepcopy(self.template)
         layer.weight = nn.Parameter(weight.detach().clone(), layer.weight.requires_grad)
@@ -162,6 +165,6 @@ class Affine:
         return layer
 
 
-def _transposed(layer: nn.Module) -> Any:
+def _find_transposed(layer: nn.Module) -> Any:
     """The functional form of a transposed convolution, else None."""
     return next((function for kind, function in _TRANSPOSED.items() if isinstance(layer, kind)), None)

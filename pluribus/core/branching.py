@@ -6,13 +6,15 @@ tried, then the block around that, then the input. A network that takes no branc
 batch on another axis, say, runs its members one after the other.
 
 No candidate is believed: each is compared with running the members one by one, on two rows, with members that are made to
-differ (`MemberLayer.marked`). So the first forward pass on a new ensemble costs a few small passes more.
+differ (`MemberLayer.mark`). So the first forward pass on a new ensemble costs a few small passes more. The search runs on a
+copy that shares the weights (`copy_for_evaluation`), so it disturbs nobody who uses the ensemble meanwhile.
 """
 
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -20,136 +22,142 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from . import nested
 from .errors import ConversionError
-from .members import MemberLayer, Members, PerMember, Probe
-from .modes import evaluation_mode
+from .members import MemberLayer, is_checkpointing, is_in_backward
+from .modes import copy_for_evaluation, evaluation_mode
+from .passes import Branch, LayerFacts, Plan, Probe, get_pass
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
+    from .execution import Executor
 
-
-class Branch(NamedTuple):
-    """Where the members part."""
-
-    kind: Literal["layer", "module", "input", "loop", "none", "apart"]
-    name: str = ""
-
-    def __str__(self) -> str:
-        return {
-            "layer": f"members part in {self.name or 'the network itself'}; all before it runs once",
-            "module": f"members part on entering {self.name}; all before it runs once",
-            "input": "members part at the input",
-            "loop": "members run one after the other",
-            "none": "one member",
-            "apart": "every member is a network of its own",
-        }[self.kind]
-
-
-class Extent(NamedTuple):
-    """What a row takes: elements of its largest tensor before members part, and after; and whether what they share counts."""
-
-    shared: int = 1
-    branched: int = 1
-    trunk: bool = True
-
-
-TRUNK = 0.02
+TRUNK_SHARE = 0.02
 """From this share of all FLOPs on, what members have in common is computed once."""
+LOOP = Plan(Branch("loop"))
 
 
 class Expand:
-    """A forward pre-hook that branches a shared batch. `flags` say which of the arguments' tensors carry the batch."""
+    """A forward pre-hook that branches a shared batch where the plan of the pass says so."""
 
-    def __init__(self, members: Members, flags: list[bool]) -> None:
-        self.members = members
-        self.flags = flags
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.remembered: Any = None  # what gradient checkpointing will compute again
 
     def __call__(self, module: nn.Module, args: Any, kwargs: Any) -> Any:
-        members = self.members
-        if members.only is not None or members.dealt:
+        current = get_pass()
+        if current is None:
+            current = self.remembered if is_in_backward() else None
+        elif module.training and is_checkpointing():
+            self.remembered = current
+        if current is None or current.only is not None or current.dealt or current.plan.branch != ("module", self.name):
             return args, kwargs
-        return nested.map_flagged_tensors(self.flags, lambda leaf: nested.repeat_rows(leaf, members.count), (args, kwargs))
+        count = current.count
+        return nested.map_flagged_tensors(current.plan.flags, lambda leaf: nested.repeat_rows(leaf, count), (args, kwargs))
 
 
-def find(ensemble: "Ensemble", batch: Any) -> Branch:
-    """The deepest branch that gives the members' own answers on two rows of `batch`."""
-    layers = {name: m for name, m in ensemble.net.named_modules() if isinstance(m, MemberLayer)}
-    state, two = ensemble.state, nested.take_rows(batch, 2)
-    before = state.count
-    ensemble.extent = Extent()  # of an earlier search: members that ran one after the other would agree with themselves
-    with dry_run(ensemble), noise_for_zeros(ensemble):
-        state.count = ensemble.probed
-        probe = state.probe = Probe(ensemble.probed)
-        try:
-            with CallRecorder(ensemble.net) as calls:
-                ensemble.alone(two, 0)
-            ensemble.check_order(calls.order)
-            if not layers:
-                ensemble.extent = Extent(shared=max(calls.widths) // 2)
-                return Branch("none")
-            branches = list(candidates(calls.order, layers))
-            with CallRecorder(ensemble.net) as more:
-                ensemble.alone(nested.take_rows(batch, 3), 0)
-            carried = carriers(calls, more)
-            for name, layer in layers.items():
-                flags = carried.get(name, [])
-                layer.each_row = calls.sizes[name][flags.index(True)] // 2 if True in flags else None
-                if isinstance(layer, PerMember):
-                    layer.flags = flags
-            alone, heard = [], []
-            for index in range(probe.count):
-                probe.restart()
-                alone.append(ensemble.alone(two, index))
-                heard.append(probe.answers)
-            reference = torch.stack(alone)
-            if probe.count > 1 and torch.equal(reference, reference[:1].expand_as(reference)):
-                raise ConversionError(
-                    f"what was converted ({', '.join(layers)}) does not influence the output, so all members would be the "
-                    "same: choose other layers, or another output="
-                )
-            for branch in branches:
-                place(ensemble, branch, carried.get(branch.name, []))
-                if same(ensemble, two, reference, heard):
-                    ensemble.extent = extent(ensemble, branch, calls, two)
-                    return branch
-        finally:
-            state.probe, state.count = None, before
-    loop = Branch("loop")
-    place(ensemble, loop)
-    return loop
+def attach_branch(net: nn.Module, branch: Branch) -> None:
+    """Put the hook of the branch on its module. It does nothing in passes with another plan, so it may stay."""
+    if branch.kind == "module":
+        module = net.get_submodule(branch.name)
+        if not any(isinstance(hook, Expand) and hook.name == branch.name for hook in module._forward_pre_hooks.values()):
+            module.register_forward_pre_hook(Expand(branch.name), with_kwargs=True)
 
 
-def extent(ensemble: "Ensemble", branch: Branch, calls: "CallRecorder", two: Any) -> Extent:
-    """What two rows took, for one."""
+def detach_branches(net: nn.Module) -> None:
+    """Take all such hooks off."""
+    for module in net.modules():
+        for key, hook in list(module._forward_pre_hooks.items()):
+            if isinstance(hook, Expand):
+                del module._forward_pre_hooks[key]
+                module._forward_pre_hooks_with_kwargs.pop(key, None)
+
+
+def find_plan(ensemble: "Ensemble", executor: "Executor", batch: Any) -> Plan:
+    """The plan with the deepest branch that gives the members' own answers on two rows of `batch`."""
+    twin = copy_for_evaluation(ensemble, own_tables=True)
+    replace_zeros(twin)
+    with torch.no_grad(), keep_random_state(twin):
+        return twin.complete_plan(_find_plan(twin, executor, batch), batch)
+
+
+def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
+    layers = {layer.place: layer for layer in twin.net.modules() if isinstance(layer, MemberLayer)}
+    two, probe = nested.take_rows(batch, 2), Probe(twin.count_probed())
+    entering = nested.copy_tensors(two)
+    with CallRecorder(twin.net) as calls:
+        executor.run_alone(twin, entering, 0, LOOP, probe)
+    writes_input = not all(map(is_equal, nested.iterate_tensors(entering), nested.iterate_tensors(two)))
+    twin.check_order(calls.order)
+    if not layers:
+        plan = Plan(Branch("none"), shared_size=max(calls.sizes) // 2, writes_input=writes_input)
+        return replace(plan, channels_last=takes_channels_last(twin, executor, plan, two, None))
+    candidates = list(list_candidates(calls.order, layers))
+    with CallRecorder(twin.net) as more:
+        executor.run_alone(twin, nested.take_rows(batch, 3), 0, LOOP, probe)
+    flags = find_carriers(calls, more)
+    alone, answers = [], []
+    for index in range(probe.count):
+        probe.restart()
+        alone.append(executor.run_alone(twin, nested.copy_tensors(two), index, LOOP, probe))
+        answers.append(probe.answers)
+    reference = torch.stack(alone)
+    if probe.count > 1 and torch.equal(reference, reference[:1].expand_as(reference)):
+        raise ConversionError(
+            f"what was converted ({', '.join(layers)}) does not influence the output, so all members would be the "
+            "same: choose other layers, or another output="
+        )
+    facts = {name: learn_facts(name, flags.get(name, ()), calls, probe) for name in layers}
+    for branch in candidates:
+        attach_branch(twin.net, branch)
+        plan = Plan(branch, flags.get(branch.name, ()), facts, writes_input=writes_input)
+        if gives_same_answers(twin, executor, plan, two, probe, reference, answers):
+            plan = measure_sizes(twin, executor, plan, calls, two, probe)
+            return replace(plan, channels_last=takes_channels_last(twin, executor, plan, two, probe))
+    return replace(LOOP, layers=facts, writes_input=writes_input)
+
+
+def learn_facts(name: str, flags: tuple[bool, ...], calls: "CallRecorder", probe: Probe) -> LayerFacts:
+    """What two rows showed of one member layer."""
+    rows_each = calls.rows[name][flags.index(True)] // 2 if True in flags else None
+    return LayerFacts(flags, rows_each, name in probe.noisy, probe.rows.get(name))
+
+
+def measure_sizes(twin: "Ensemble", executor: "Executor", plan: Plan, calls: "CallRecorder", two: Any, probe: Probe) -> Plan:
+    """The plan with the numbers that one row takes, from what two took."""
+    branch = plan.branch
     at = calls.order.index(branch.name) if branch.kind != "input" else 0
     after = at + (branch.kind == "layer")  # what enters a layer in which members part is still shared
-    shared, branched = (max(widths, default=2) // 2 for widths in (calls.widths[:after], calls.widths[after:]))
-    modules = dict(ensemble.net.named_modules())
+    shared, branched = (max(sizes, default=2) // 2 for sizes in (calls.sizes[:after], calls.sizes[after:]))
+    modules = dict(twin.net.named_modules())
     noisy = any(isinstance(modules[name], nn.modules.dropout._DropoutNd) for name in calls.order[:at])
-    return Extent(shared, branched, noisy or (at > 0 and common(ensemble, modules[branch.name], two) > TRUNK))
+    has_trunk = noisy
+    if not noisy and at > 0:
+        run = lambda: executor.run_alone(twin, nested.copy_tensors(two), 0, plan, probe)  # noqa: E731
+        has_trunk = measure_trunk(run, modules[branch.name]) > TRUNK_SHARE
+    return replace(plan, shared_size=shared, branched_size=branched, has_trunk=has_trunk)
 
 
-def common(ensemble: "Ensemble", part: nn.Module, two: Any) -> float:
+def measure_trunk(run: Callable[[], Any], part: nn.Module) -> float:
     """The share of a member's FLOPs before `part`."""
     before = []
     with FlopCounterMode(display=False) as counter:
         hook = part.register_forward_pre_hook(lambda *_: before.append(counter.get_total_flops()))
         try:
-            ensemble.alone(two, 0)
+            run()
         finally:
             hook.remove()
     return before[0] / max(counter.get_total_flops(), 1)
 
 
-def carriers(two: "CallRecorder", three: "CallRecorder") -> dict[str, list[bool]]:
+def find_carriers(two: "CallRecorder", three: "CallRecorder") -> dict[str, tuple[bool, ...]]:
     """Of every module, which tensors among its arguments carry the batch: those that grow with it from two rows to three."""
     return {
-        name: [3 * a == 2 * b for a, b in zip(sizes, three.sizes[name], strict=True)]
-        for name, sizes in two.sizes.items()
-        if len(sizes) == len(three.sizes.get(name, []))
+        name: tuple(3 * a == 2 * b for a, b in zip(rows, three.rows[name], strict=True))
+        for name, rows in two.rows.items()
+        if len(rows) == len(three.rows.get(name, []))
     }
 
 
-def candidates(order: list[str], layers: dict[str, MemberLayer]) -> Iterator[Branch]:
+def list_candidates(order: list[str], layers: dict[str, MemberLayer]) -> Iterator[Branch]:
     """Branches from the deepest outward. A module that runs twice would branch twice: it is passed over."""
     first = next((name for name in order if name in layers), None)
     if first is None:
@@ -166,40 +174,28 @@ def candidates(order: list[str], layers: dict[str, MemberLayer]) -> Iterator[Bra
     yield Branch("input")
 
 
-def place(ensemble: "Ensemble", branch: Branch, flags: list[bool] | None = None) -> None:
-    """Put the branch where it belongs, and nowhere else."""
-    for name, module in ensemble.net.named_modules():
-        unhook(module)
-        if isinstance(module, MemberLayer):
-            module.branches = branch.kind == "layer" and name == branch.name
-        if branch.kind == "module" and name == branch.name:
-            module.register_forward_pre_hook(Expand(ensemble.state, flags or []), with_kwargs=True)
-    ensemble.branch = branch
-
-
-def unhook(module: nn.Module) -> None:
-    for key, hook in list(module._forward_pre_hooks.items()):
-        if isinstance(hook, Expand):
-            del module._forward_pre_hooks[key]
-            module._forward_pre_hooks_with_kwargs.pop(key, None)
-
-
-def same(ensemble: "Ensemble", rows: Any, reference: Tensor, heard: list[list[Tensor]]) -> bool:
+def gives_same_answers(
+    twin: "Ensemble",
+    executor: "Executor",
+    plan: Plan,
+    two: Any,
+    probe: Probe,
+    reference: Tensor,
+    answers: list[list[Tensor]],
+) -> bool:
     """Whether the members together answer as each did alone, in every member layer and in the end.
 
     A shape that does not fit is an answer, too, whatever the network says about it.
     """
-    probe = ensemble.state.probe
-    assert probe is not None
     probe.restart()
     try:
-        together = ensemble.together(rows)
+        together = executor.run_plan(twin, two, plan, probe)
     except Exception:
         return False
-    if len(probe.answers) != len(heard[0]):
+    if len(probe.answers) != len(answers[0]):
         return False
     for step, answer in enumerate(probe.answers):
-        if not is_close(answer, torch.cat([one[step] for one in heard])):
+        if not is_close(answer, torch.cat([one[step] for one in answers])):
             return False
     finite = reference.nan_to_num(0, 0, 0)
     spread = (finite - finite.mean((0, 1), keepdim=True)).abs().max().item()
@@ -215,71 +211,85 @@ def is_close(answer: Tensor, reference: Tensor, most: float = math.inf) -> bool:
     )
 
 
-def runs(ensemble: "Ensemble", images: Tensor) -> bool:
-    """Whether images with their channels last go through. Some networks insist on the usual order: they call `.view`."""
-    state = ensemble.state
-    before = state.count
-    with dry_run(ensemble):
-        state.count, state.probe = ensemble.probed, Probe(ensemble.probed)
-        try:
-            ensemble.together(images.contiguous(memory_format=torch.channels_last))
-        except RuntimeError:
-            return False
-        finally:
-            state.probe, state.count = None, before
+def is_equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same numbers; NaN equals NaN."""
+    if one.is_floating_point():
+        return torch.equal(one.nan_to_num(), other.nan_to_num())
+    return torch.equal(one, other)
+
+
+def takes_channels_last(twin: "Ensemble", executor: "Executor", plan: Plan, two: Any, probe: Probe | None) -> bool:
+    """Whether images with their channels last are worth it, and go through: some networks call `.view` on them."""
+    if not uses_images(twin.net, two):
+        return False
+    if probe is not None:
+        probe.restart()
+    try:
+        executor.run_plan(twin, two.contiguous(memory_format=torch.channels_last), plan, probe)
+    except RuntimeError:
+        return False
     return True
 
 
+def uses_images(net: nn.Module, x: Any) -> bool:
+    """Whether convolutions see images with more than one channel: they are faster with the channels last in memory."""
+    if not isinstance(x, Tensor) or x.dim() != 4 or x.shape[1] == 1 or not x.is_floating_point():
+        return False
+    layers = (getattr(vars(module).get("affine"), "template", module) for module in net.modules())
+    return any(isinstance(layer, nn.Conv2d) for layer in layers)
+
+
 class CallRecorder:
-    """Listens to a network: which modules run, in which order, and how long the first axes of their arguments are."""
+    """Records which modules of a network run, in which order, and how long the first axes of their arguments are."""
 
     def __init__(self, net: nn.Module) -> None:
         self.net = net
         self.order: list[str] = []  # the network itself is ""
-        self.sizes: dict[str, list[int]] = {}
-        self.widths: list[int] = []  # of the largest tensor that each was given, in numbers
+        self.rows: dict[str, list[int]] = {}
+        self.sizes: list[int] = []  # numbers in the largest tensor that each was called with
         self._hooks: list[Any] = []
 
     def __enter__(self) -> "CallRecorder":
         for name, module in self.net.named_modules():
-            self._hooks.append(module.register_forward_pre_hook(self._listener(name), with_kwargs=True))
+            self._hooks.append(module.register_forward_pre_hook(self._make_hook(name), with_kwargs=True))
         return self
 
     def __exit__(self, *_: object) -> None:
         for hook in self._hooks:
             hook.remove()
 
-    def _listener(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
-        def listen(module: nn.Module, args: Any, kwargs: Any) -> None:
+    def _make_hook(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
+        def record(module: nn.Module, args: Any, kwargs: Any) -> None:
             self.order.append(name)
-            given = list(nested.iterate_tensors((args, kwargs)))
-            sizes = [leaf.shape[0] if leaf.dim() else 0 for leaf in given]
-            self.widths.append(max((leaf.numel() for leaf in given), default=0))
-            self.sizes.setdefault(name, sizes)
+            tensors = list(nested.iterate_tensors((args, kwargs)))
+            self.sizes.append(max((tensor.numel() for tensor in tensors), default=0))
+            self.rows.setdefault(name, [tensor.shape[0] if tensor.dim() else 0 for tensor in tensors])
 
-        return listen
+        return record
 
 
 @contextmanager
 def dry_run(module: nn.Module) -> Iterator[None]:
-    """Run `module` for a look only: evaluation mode, no gradient, no random number used up."""
-    devices = {p.device for p in module.parameters() if p.device.type == "cuda"}
-    with evaluation_mode(module), torch.no_grad(), torch.random.fork_rng(devices=list(devices)):
+    """Inside the block `module` is in evaluation mode, without gradients, and its random numbers are not used up."""
+    with evaluation_mode(module), torch.no_grad(), keep_random_state(module):
         yield
 
 
 @contextmanager
-def noise_for_zeros(module: nn.Module) -> Iterator[None]:
-    """A layer that starts as zeros would hide every mistake before it: for a look it gets noise, then its zeros again."""
-    zeros = [p for p in module.parameters() if p.is_floating_point() and not p.any()]
-    generator = torch.Generator().manual_seed(0)
-    for parameter in zeros:
-        noise = torch.randn(parameter.shape, generator=generator) * 0.3
-        with torch.no_grad():
-            parameter.copy_(noise)
-    try:
+def keep_random_state(module: nn.Module) -> Iterator[None]:
+    """Afterwards the generators of the module's devices are in the state they were in."""
+    devices = {p.device for p in module.parameters() if p.device.type == "cuda"}
+    with torch.random.fork_rng(devices=list(devices)):
         yield
-    finally:
-        with torch.no_grad():
-            for parameter in zeros:
-                parameter.zero_()
+
+
+def replace_zeros(twin: nn.Module) -> None:
+    """Give the copy noise in place of parameters that are all zero: such a layer would hide every mistake before it."""
+    generator = torch.Generator().manual_seed(0)
+    for parameter in list(twin.parameters()):
+        if parameter.is_floating_point() and not parameter.any():
+            noise = (torch.randn(parameter.shape, generator=generator) * 0.3).to(parameter)
+            for module in twin.modules():
+                for name, own in module._parameters.items():
+                    if own is parameter:
+                        module._parameters[name] = nn.Parameter(noise, parameter.requires_grad)

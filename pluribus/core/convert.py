@@ -44,7 +44,7 @@ def ensemble(
         cure = f": write {spec.__name__}()" if isinstance(spec, type) and issubclass(spec, Spec) else ""
         raise TypeError(f"spec must be a method such as pluribus.MIMO(members=3), got {spec!r}{cure}")
     require_choice("task", task, ("classification", "regression"))
-    made = spec.convert(Subject(net, example, task, output))
+    converted = spec.convert(Subject(net, example, task, output))
     if example is not None:
-        made.prepare(example)
-    return made
+        converted.executor.prepare(converted, example)
+    return converted

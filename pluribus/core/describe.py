@@ -1,6 +1,7 @@
 """What an ensemble is, in numbers and in words."""
 
 import textwrap
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,7 +14,6 @@ from torch.utils.flop_counter import FlopCounterMode
 from . import nested
 from .affine import copy_to_meta
 from .errors import Unsupported
-from .modes import evaluation_mode
 from .random_weights import find_random_layers
 
 if TYPE_CHECKING:
@@ -87,25 +87,48 @@ KEPT = {
 }
 
 
-def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description:
-    if example is not None and ensemble.example is None:
-        ensemble.prepare(example)
+@dataclass
+class Conversion:
+    """What conversion did to the network."""
+
+    changes: list[Change]
+    left: dict[str, str]
+    """Layers that could not be converted, and why."""
+    order: list[str] | None
+    """Module names in the order in which they ran on the example, if there was one."""
+    structure: list[str]
+    """The network that was converted, in words: what `load` compares."""
+    base: nn.Module
+    """That network without its numbers, on the meta device."""
+    notes: list[str] = field(default_factory=list)
+
+    def remark(self, text: str) -> None:
+        """Warn, and keep the text for `describe()`."""
+        if text not in self.notes:
+            self.notes.append(text)
+            warnings.warn(text, stacklevel=2)
+
+
+def describe(ensemble: "Ensemble", example: Any) -> Description:
+    """What `ensemble.describe(example)` returns."""
+    executor, conversion = ensemble.executor, ensemble.conversion
+    base = conversion.base
+    if example is not None:
+        executor.prepare(ensemble, example)
     row = None if example is None else nested.slice_rows(example, 0, 1)
     deployed: nn.Module | None = None
-    if ensemble.branch is not None:  # else it is not known yet whether something goes around the last layer
+    if executor.plan is not None:  # else it is not known yet whether something goes around the last layer
         with suppress(Unsupported):
             deployed = ensemble.fold()
     own = count_parameters(ensemble)
     flops = None if row is None else count_flops(ensemble, (row,))
     base_flops = None if row is None else count_flops(base, row)
-    with evaluation_mode(ensemble):
-        members = ensemble.members
     return Description(
         spec=str(ensemble.spec),
-        members=members,
-        changed={change.name: f"{_short(change.before)} -> {change.after}" for change in ensemble.changes},
-        left=dict(ensemble.left),
-        branch=str(ensemble.branch or "where they part is found in the first pass"),
+        members=ensemble.count_members(training=False),
+        changed={change.name: f"{_short(change.before)} -> {change.after}" for change in conversion.changes},
+        left=dict(conversion.left),
+        branch=str(executor.plan.branch) if executor.plan else "where they part is found in the first pass",
         parameters=own,
         deployed_parameters=own if deployed is None else count_parameters(deployed),
         base_parameters=count_parameters(base),
@@ -115,8 +138,8 @@ def describe(ensemble: "Ensemble", base: nn.Module, example: Any) -> Description
         keeps=KEPT[ensemble.spec.kept()],
         seen=row is not None,
         foldable=deployed is not None,
-        notes=[*ensemble.notes, *(["its draws are fixed"] if ensemble.frozen else [])],
-        pruned={name: said for name, layer in find_random_layers(ensemble.net).items() if (said := layer.pruned())},
+        notes=[*conversion.notes, *(["its draws are fixed"] if ensemble.is_frozen else [])],
+        pruned={name: said for name, layer in find_random_layers(ensemble.net).items() if (said := layer.describe_pruning())},
     )
 
 

@@ -1,41 +1,46 @@
 """Batches as people have them: a tensor, or tuples, lists and dictionaries of tensors.
 
-The first axis of every tensor that enters a network is the batch. Inside it that may be otherwise (a mask, a table of
-positions), so there a list of flags says which tensors carry the batch.
+The first axis of every tensor that enters a network is the batch. Inside the network a tensor may have another first axis (a
+mask, a table of positions), so there a list of flags says which tensors carry the batch. The structure itself is handled by
+torch's pytree; a lone tensor, the usual case, skips it.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves, tree_map
+
+
+class Views(NamedTuple):
+    """A batch dealt to the members: every tensor is `[M, B, …]`; of a deep ensemble, a tuple with the views of each part."""
+
+    batch: Any
+
+    def select(self, member: int) -> Any:
+        """The rows of one member, `[B, …]`."""
+        return map_tensors(operator.itemgetter(member), self.batch)
 
 
 def iterate_tensors(tree: Any) -> Iterator[Tensor]:
+    """Every tensor in the structure, in order."""
     if isinstance(tree, Tensor):
         yield tree
-    elif isinstance(tree, dict):
-        for value in tree.values():
-            yield from iterate_tensors(value)
-    elif isinstance(tree, (tuple, list)):
-        for value in tree:
-            yield from iterate_tensors(value)
+    else:
+        yield from (leaf for leaf in tree_leaves(tree) if isinstance(leaf, Tensor))
 
 
 def map_tensors(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
-    """`function` on every tensor; what is no tensor passes through. The other trees have the same structure."""
+    """`function` applied to every tensor, and to those at the same place in the `others`. Other leaves stay as they are."""
     if isinstance(tree, Tensor):
         return function(tree, *others)
-    if isinstance(tree, dict):
-        return {key: map_tensors(function, value, *(other[key] for other in others)) for key, value in tree.items()}
-    if isinstance(tree, (tuple, list)):
-        parts = [map_tensors(function, *values) for values in zip(tree, *others, strict=True)]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else type(tree)(parts)
-    return tree
+    return tree_map(lambda leaf, *rest: function(leaf, *rest) if isinstance(leaf, Tensor) else leaf, tree, *others)
 
 
 def map_flagged_tensors(flags: Sequence[bool], function: Callable[[Tensor], Tensor], tree: Any) -> Any:
-    """`function` on the tensors that are flagged, in the order of `iterate_tensors`."""
+    """`function` applied to the tensors whose flag is true; the flags are in the order of `iterate_tensors`."""
     found = sum(1 for _ in iterate_tensors(tree))
     if found != len(flags):
         raise RuntimeError(f"{len(flags)} tensors were expected, got {found}")
@@ -44,7 +49,9 @@ def map_flagged_tensors(flags: Sequence[bool], function: Callable[[Tensor], Tens
 
 
 def count_rows(batch: Any) -> int:
-    """The batch size."""
+    """The batch size, B."""
+    if isinstance(batch, Tensor) and batch.dim():
+        return batch.shape[0]
     sizes = {leaf.shape[0] if leaf.dim() else None for leaf in iterate_tensors(batch)}
     if not sizes:
         raise ValueError(f"a batch is a tensor or holds tensors, got {type(batch).__name__}")
@@ -59,7 +66,7 @@ def count_rows(batch: Any) -> int:
 
 
 def take_rows(batch: Any, count: int) -> Any:
-    """`count` rows, over again where there are fewer."""
+    """A copy of the first `count` rows; where there are fewer, they are repeated."""
     return map_tensors(lambda leaf: leaf[torch.arange(count, device=leaf.device) % leaf.shape[0]].detach(), batch)
 
 
@@ -68,8 +75,13 @@ def slice_rows(batch: Any, start: int, size: int) -> Any:
     return map_tensors(lambda leaf: leaf[start : start + size], batch)
 
 
+def copy_tensors(batch: Any) -> Any:
+    """The same numbers in tensors of their own; gradients flow back through the copy."""
+    return map_tensors(Tensor.clone, batch)
+
+
 def repeat_rows(leaf: Tensor, times: int) -> Tensor:
-    """Every row `times` over, member-major: `[B, …]` → `[M·B, …]`."""
+    """All rows `times` over, member-major: `[B, …]` → `[M·B, …]`."""
     return torch.cat([leaf] * times)  # keeps channels last where they are; a flattened expansion would not
 
 
@@ -78,8 +90,8 @@ def gather_rows(leaf: Tensor, index: Tensor) -> Tensor:
     index = index.to(leaf.device)
     if not is_channels_last(leaf):
         return leaf[index]
-    count_rows = leaf[index.flatten()].contiguous(memory_format=torch.channels_last)
-    return count_rows.unflatten(0, index.shape)
+    rows = leaf[index.flatten()].contiguous(memory_format=torch.channels_last)
+    return rows.unflatten(0, index.shape)
 
 
 def is_channels_last(leaf: Tensor) -> bool:
@@ -87,15 +99,30 @@ def is_channels_last(leaf: Tensor) -> bool:
     return leaf.dim() == 4 and leaf.is_contiguous(memory_format=torch.channels_last) and not leaf.is_contiguous()
 
 
-def concatenate(trees: list[Any]) -> Any:
+def concatenate(batches: list[Any]) -> Any:
     """One batch out of several, tensor by tensor."""
-    return map_tensors(lambda *tensors: torch.cat(tensors), *trees)
+    return map_tensors(lambda *tensors: torch.cat(tensors), *batches)
 
 
 def call_network(net: nn.Module, batch: Any) -> Any:
     """A tuple is spread over the positional arguments of `net`, a dictionary over its named ones."""
+    if isinstance(batch, Tensor):
+        return net(batch)
     if isinstance(batch, dict):
         return net(**batch)
     if isinstance(batch, (tuple, list)):
         return net(*batch)
     return net(batch)
+
+
+def is_loader(x: Any) -> bool:
+    """Whether x yields batches, as a DataLoader does, and is not a batch itself."""
+    return isinstance(x, Iterable) and not isinstance(x, (Tensor, tuple, list, dict))
+
+
+def leave_targets_out(batch: Any) -> Any:
+    """The inputs of a loader's batch: all of a tuple but its last element, the targets; anything else as it is."""
+    if not isinstance(batch, (tuple, list)):
+        return batch
+    inputs = batch[:-1] if len(batch) > 1 else batch
+    return inputs[0] if len(inputs) == 1 else tuple(inputs)

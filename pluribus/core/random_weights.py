@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from . import nested
 from .affine import Affine
-from .members import MemberLayer, Members
+from .members import MemberLayer
 
 SPARSE = 0.95
 """The share of zeros from which on a linear layer's variances are kept as a sparse matrix, if there are as many as LARGE.
@@ -41,8 +41,8 @@ class RandomWeights(MemberLayer):
     still: Tensor | None
     """Which weights do not vary, where no parameter can say so."""
 
-    def __init__(self, layer: nn.Module, members: Members) -> None:
-        super().__init__(members)
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
         self.affine = Affine(layer)
         self.instead: Tensor | None = None
         self.register_buffer("frozen", None)
@@ -60,22 +60,22 @@ class RandomWeights(MemberLayer):
         """Of every weight."""
         raise TypeError(f"{type(self).__name__} must define variance")
 
-    def moving(self, variance: Tensor) -> Tensor:
+    def mask_still(self, variance: Tensor) -> Tensor:
         """Without that of the weights that stand still."""
         return variance if self.still is None else variance.masked_fill(self.still, 0)
 
     def forward(self, x: Tensor) -> Tensor:
         if self.instead is None:
             return super().forward(x)
-        y = self.affine(x, self.instead, self.offset)
-        return nested.repeat_rows(y, self.members.count) if self.shares and self.members.only is None else y
+        y, current = self.affine(x, self.instead, self.offset), self.current
+        return nested.repeat_rows(y, current.count) if current.only is None and self.gets_shared_rows(current) else y
 
-    def deviation(self, x: Tensor, variance: Callable[[], Tensor]) -> Tensor:
+    def measure_deviation(self, x: Tensor, variance: Callable[[], Tensor]) -> Tensor:
         """The standard deviation of the response to each row of x, of weights with this variance."""
         sources = [*self.parameters(recurse=False), *self.buffers(recurse=False)]
-        return self.affine.deviation(x, self.once("variance", lambda: self.compressed(variance()), *sources))
+        return self.affine.measure_deviation(x, self.compute_once("variance", lambda: self.compress(variance()), *sources))
 
-    def compressed(self, variance: Tensor) -> Tensor:
+    def compress(self, variance: Tensor) -> Tensor:
         """The same matrix, sparse if that is faster: of a linear layer, where it is not computed anew in every pass."""
         if self.training or torch.is_grad_enabled() or torch.compiler.is_compiling():
             return variance
@@ -96,14 +96,14 @@ class RandomWeights(MemberLayer):
             self.still = which.clone() if self.still is None else self.still | which
 
     @torch.no_grad()
-    def zeros(self) -> Tensor:
+    def find_zeros(self) -> Tensor:
         """Which weights are zero and nothing else."""
         return (self.mu == 0) & (self.variance() == 0)
 
     @torch.no_grad()
-    def pruned(self) -> str:
+    def describe_pruning(self) -> str:
         """What of its weights does not vary, in words; empty if all do."""
-        zero = self.zeros()
+        zero = self.find_zeros()
         kinds = {"zero": compute_share(zero), "their mean": compute_share((self.variance() == 0) & ~zero)}
         parts = [f"{100 * part:.1f} % of {zero.numel():,} weights are {what}" for what, part in kinds.items() if part > 0]
         return ", ".join(parts)

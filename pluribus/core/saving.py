@@ -35,13 +35,13 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "spec": ensemble.spec.to_json(),
         "task": ensemble.task,
         "output": ensemble.output,
-        "order": ensemble.order,
+        "order": ensemble.conversion.order,
         "aliases": aliases,
         "settings": {
             name: {setting: getattr(part, setting) for setting in part.settings} for name, part in _ensembles(ensemble).items()
         },
         "frozen": [f"{name}.frozen" for name, layer in ensemble.named_modules() if _fixed(layer)],
-        "network": ensemble.signature,
+        "network": ensemble.conversion.structure,
     }
     write_file(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
     readable = {key: value for key, value in about.items() if key != "aliases"}
@@ -93,10 +93,10 @@ def _fix_draws(ensemble: Ensemble, draws: dict[str, Tensor]) -> None:
         if isinstance(layer, MemberLayer):
             device = next(ensemble.parameters()).device
             layer.frozen = torch.empty_like(tensor, device=device)
-            layer.members.count = len(tensor)
     for part in _ensembles(ensemble).values():
-        if part.sampled and any(_fixed(layer) for layer in part.net.modules()):
-            part.sampled = False
+        frozen = [layer for layer in part.net.modules() if _fixed(layer)]
+        if part.sampled and frozen:
+            part.sampled, part._count = False, len(frozen[0].frozen)  # type: ignore[arg-type]
 
 
 def _make_still(ensemble: Ensemble, tensors: dict[str, Tensor]) -> None:

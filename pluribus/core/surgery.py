@@ -8,7 +8,7 @@ import copy
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch.nn.functional as F
 from torch import nn
@@ -19,6 +19,13 @@ from .branching import CallRecorder, dry_run
 from .errors import ConversionError
 from .predictive import Task
 
+if TYPE_CHECKING:
+    from .members import Converted
+
+HOOK_TABLES = (
+    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
+    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks"),
+)
 Pattern = str | type[nn.Module]
 Patterns = Pattern | Sequence[Pattern] | None
 
@@ -172,6 +179,20 @@ def copy_with(net: nn.Module, replacements: Mapping[int, Any]) -> nn.Module:
         ) from error
     settle_fast_path(copy_)
     return copy_
+
+
+def carry_hooks(old: nn.Module, new: "Converted") -> None:
+    """Let the converted layer run the hooks that a user put on the layer that it replaces.
+
+    Where the old layer lives on inside the new one, its hooks are there already.
+    """
+    if not new.holds_original:
+        for name in HOOK_TABLES:
+            getattr(new, name).update(copy.deepcopy(getattr(old, name)))
+        new._is_full_backward_hook = old._is_full_backward_hook
+    affine = vars(new).get("affine")
+    if affine is not None and affine.transposed is not None:
+        new.register_forward_pre_hook(affine.take_output_size, with_kwargs=True)
 
 
 def settle_fast_path(net: nn.Module) -> None:

@@ -22,8 +22,9 @@ from torch import Tensor, nn
 
 from ..core import nested
 from ..core.affine import AFFINE, Affine, get_weight_and_bias
-from ..core.ensemble import Ensemble, Views
-from ..core.members import MemberLayer, Members, PerMember
+from ..core.ensemble import Ensemble
+from ..core.members import MemberLayer, PerMember
+from ..core.nested import Views
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
 from ..core.surgery import Patterns, Subject, copy_with
 
@@ -68,13 +69,12 @@ class BatchEnsemble(Spec):
         return "predictions" if self.init == "ones" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:
-        members = Members(self.members)
         layers = subject.select(AFFINE, self.include, self.exclude)
-        replaced: dict[str, nn.Module] = {name: RankOne(layer, members, self) for name, layer in layers.items()}
+        replaced: dict[str, nn.Module] = {name: RankOne(layer, self) for name, layer in layers.items()}
         if self.batchnorm == "own":
             for name, norm in subject.layers(BATCH_NORMS).items():
-                replaced[name] = PerMember([copy_with(norm, {}) for _ in range(self.members)], members)
-        return RankOneEnsemble(subject, self, members, replaced)
+                replaced[name] = PerMember([copy_with(norm, {}) for _ in range(self.members)])
+        return RankOneEnsemble(subject, self, self.members, replaced)
 
 
 class RankOneEnsemble(Ensemble):
@@ -84,7 +84,7 @@ class RankOneEnsemble(Ensemble):
         assert isinstance(self.spec, BatchEnsemble)
         if self.spec.batches == "tile":
             return super().deal(x, y)
-        size, count = nested.count_rows(x), self.state.count
+        size, count = nested.count_rows(x), self._count
         each = -(-size // count)
         index = (torch.arange(each * count) % size).view(count, each)
         return Views(nested.map_tensors(lambda leaf: nested.gather_rows(leaf, index), x)), y[index.to(y.device)]
@@ -95,35 +95,33 @@ class RankOne(MemberLayer):
 
     undecayed = ("r", "s")
 
-    def __init__(self, layer: nn.Module, members: Members, spec: BatchEnsemble) -> None:
-        super().__init__(members)
+    def __init__(self, layer: nn.Module, spec: BatchEnsemble) -> None:
+        super().__init__()
         self.affine = Affine(layer)
         weight, bias = get_weight_and_bias(layer)
         self.shared = nn.Parameter(weight.detach().clone(), weight.requires_grad)
-        self.r = nn.Parameter(factors(weight, spec, self.affine.inputs))
-        self.s = nn.Parameter(factors(weight, spec, self.affine.outputs))
+        self.r = nn.Parameter(draw_factors(weight, spec, self.affine.inputs))
+        self.s = nn.Parameter(draw_factors(weight, spec, self.affine.outputs))
         self.biases = None
         if bias is not None:
             self.biases = nn.Parameter(bias.detach().expand(spec.members, *bias.shape).clone(), bias.requires_grad)
 
     def respond(self, x: Tensor) -> Tensor:
         r, s, biases = self.pick(self.r), self.pick(self.s), None if self.biases is None else self.pick(self.biases)
-        if (
-            len(r) == 1 and self.shared.numel() <= x.numel()
-        ):  # one member alone: factors act on the weight, the smaller of the two
-            return self.affine.each(x, self.affine.scaled(self.shared, r[0], s[0]).unsqueeze(0), biases)
-        if self.affine.linear and fusable(x, self.shared):
+        if len(r) == 1 and self.shared.numel() <= x.numel():  # of one member alone, factors act on the weight, which is smaller
+            return self.affine.run_each(x, self.affine.scale_channels(self.shared, r[0], s[0]).unsqueeze(0), biases)
+        if self.affine.linear and can_fuse(x, self.shared):
             return Fused.apply(x.flatten(1, -2), self.shared, r, s, biases).unflatten(1, x.shape[1:-1])
-        own = x * self.affine.along(r, x)
+        own = x * self.affine.align_channels(r, x)
         y = self.affine(own.flatten(0, 1), self.shared).unflatten(0, own.shape[:2])
-        return self.affine.shifted(y * self.affine.along(s, y), biases)
+        return self.affine.add_to_channels(y * self.affine.align_channels(s, y), biases)
 
-    def plain(self, index: int) -> nn.Module:
-        weight = self.affine.scaled(self.shared, self.r[index], self.s[index])
-        return self.affine.plain(weight, None if self.biases is None else self.biases[index])
+    def to_plain(self, index: int) -> nn.Module:
+        weight = self.affine.scale_channels(self.shared, self.r[index], self.s[index])
+        return self.affine.make_layer(weight, None if self.biases is None else self.biases[index])
 
 
-def fusable(x: Tensor, weight: Tensor) -> bool:
+def can_fuse(x: Tensor, weight: Tensor) -> bool:
     """Whether `Fused` may stand for a linear layer: of large members, if nobody looks into it or changes its precision."""
     large = x[0].numel() * max(weight.shape) >= LARGE * weight.shape[1]
     watched = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
@@ -144,10 +142,10 @@ class Fused(torch.autograd.Function):
         ctx.save_for_backward(x, weight, r, s)
         ctx.biased = biases is not None
         y = x.new_empty(len(r), x.shape[1], len(weight))
-        few, r, s = some(y, x), r.unsqueeze(1), s.unsqueeze(1)
+        few, r, s = count_cached_members(y, x), r.unsqueeze(1), s.unsqueeze(1)
         shifts = [None] * len(r) if biases is None else biases.unsqueeze(1).split(few)
         for out, own, a, b, shift in zip(
-            y.split(few), spread(x, r).split(few), r.split(few), s.split(few), shifts, strict=False
+            y.split(few), expand_members(x, r).split(few), r.split(few), s.split(few), shifts, strict=False
         ):
             torch.mm((own * a).flatten(0, 1), weight.T, out=out.flatten(0, 1))
             out.mul_(b) if shift is None else torch.addcmul(shift, out, b, out=out)
@@ -160,13 +158,13 @@ class Fused(torch.autograd.Function):
         r, s = r.unsqueeze(1), s.unsqueeze(1)
         if torch.is_grad_enabled():  # somebody wants the gradient of the gradient: all members in one go, nothing in place
             into = (g * s) @ weight * r
-            return into.sum(0, keepdim=True) if len(x) == 1 else into, *shared(g, x, weight, r, s), bias
-        g, few, rows = g.contiguous(), some(g, x), spread(x, r)
+            return into.sum(0, keepdim=True) if len(x) == 1 else into, *compute_shared_gradients(g, x, weight, r, s), bias
+        g, few, rows = g.contiguous(), count_cached_members(g, x), expand_members(x, r)
         into = torch.empty_like(rows, memory_format=torch.contiguous_format) if ctx.needs_input_grad[0] else None
         found = []
         for m in range(0, len(r), few):
             part = slice(m, m + few)
-            found.append(shared(g[part], rows[part], weight, r[part], s[part]))
+            found.append(compute_shared_gradients(g[part], rows[part], weight, r[part], s[part]))
             if into is not None:
                 torch.mm((g[part] * s[part]).flatten(0, 1), weight, out=into[part].flatten(0, 1))
                 into[part] *= r[part]
@@ -176,23 +174,23 @@ class Fused(torch.autograd.Function):
         return into, torch.stack(for_weight).sum(0), torch.cat(for_r), torch.cat(for_s), bias
 
 
-def shared(g: Tensor, x: Tensor, weight: Tensor, r: Tensor, s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def compute_shared_gradients(g: Tensor, x: Tensor, weight: Tensor, r: Tensor, s: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of the weight and of both factors, r `[M, 1, I]` and s `[M, 1, O]`."""
     product = g.mT @ x  # [M, O, I]
     seen = weight * product
     return (product * s.mT * r).sum(0), (seen * s.mT).sum(1), (seen * r).sum(2)
 
 
-def spread(x: Tensor, r: Tensor) -> Tensor:
+def expand_members(x: Tensor, r: Tensor) -> Tensor:
     return x.expand(len(r), *x.shape[1:])
 
 
-def some(y: Tensor, x: Tensor) -> int:
+def count_cached_members(y: Tensor, x: Tensor) -> int:
     """How many members stay in the caches together."""
     return max(1, CACHE // max(y[0].numel(), x[0].numel()))
 
 
-def factors(like: Tensor, spec: BatchEnsemble, size: int) -> Tensor:
+def draw_factors(like: Tensor, spec: BatchEnsemble, size: int) -> Tensor:
     """`[M, size]`"""
     ones = torch.ones(spec.members, size, dtype=like.dtype, device=like.device)
     if spec.init == "ones":

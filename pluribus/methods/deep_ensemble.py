@@ -21,12 +21,15 @@ import torch
 from torch import Tensor, nn
 
 from ..core.affine import get_weight_and_bias as affine_parts
-from ..core.branching import Branch
-from ..core.ensemble import Criterion, Ensemble, Views
+from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
+from ..core.execution import Executor
+from ..core.folding import Chain
+from ..core.heads import OwnWeights
 from ..core.initialization import redraw_weights
-from ..core.members import Members
-from ..core.plain import Chain, Owned, Stack
+from ..core.losses import Criterion
+from ..core.nested import Views
+from ..core.passes import Branch, Plan
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Subject
 
@@ -62,19 +65,19 @@ class DeepEnsemble(Spec):
 
     def convert(self, subject: Subject) -> Ensemble:
         nets = [subject.net, *(redraw_weights(copy.deepcopy(subject.net)) for _ in range(self.members - 1))]
-        obstacle = "" if self.stacked is False or self.of is not None else not_stackable(subject, bool(self.stacked))
+        obstacle = "" if self.stacked is False or self.of is not None else find_obstacle(subject, bool(self.stacked))
         if self.stacked and obstacle:
             raise ConversionError(f"stacked=True needs a network whose weights are all in linear layers: {obstacle}")
         if self.stacked is not False and self.of is None and not obstacle:
-            return stacked(subject, self, nets)
+            return stack_members(subject, self, nets)
         parts = []
         for net in nets:
             own = Subject(net, subject.example, subject.task, subject.output, subject.ran)
-            parts.append(Ensemble(own, self, Members(1), {}) if self.of is None else self.of.convert(own))
+            parts.append(Ensemble(own, self, 1, {}) if self.of is None else self.of.convert(own))
         return Deep(subject, self, parts)
 
 
-def not_stackable(subject: Subject, asked: bool) -> str:
+def find_obstacle(subject: Subject, asked: bool) -> str:
     """Why the members cannot be stacked, if they cannot. A module of the user's own may read its layers' weights, which a
     stacked layer has not: such a network is stacked only if that is asked for."""
     found = Subject(subject.net, order=subject.ran).layers((nn.Linear,))
@@ -88,21 +91,55 @@ def not_stackable(subject: Subject, asked: bool) -> str:
     return f"{foreign[0]} has a forward of its own" if foreign and not asked else ""
 
 
-def stacked(subject: Subject, spec: DeepEnsemble, nets: list[nn.Module]) -> Ensemble:
-    state = Members(spec.members)
+def stack_members(subject: Subject, spec: DeepEnsemble, nets: list[nn.Module]) -> Ensemble:
     replaced: dict[str, nn.Module] = {}
     for name in subject.layers((nn.Linear,)):
         weights, biases = zip(*(affine_parts(net.get_submodule(name)) for net in nets), strict=True)
-        own = Owned(subject.modules[name], state, stack(weights), None if biases[0] is None else stack(biases))
+        own = OwnWeights(
+            subject.modules[name], stack_parameters(weights), None if biases[0] is None else stack_parameters(biases)
+        )
         own.weights.requires_grad_(weights[0].requires_grad)
         if own.biases is not None:
             own.biases.requires_grad_(biases[0].requires_grad)
         replaced[name] = own
-    return Ensemble(subject, spec, state, replaced)
+    return Ensemble(subject, spec, spec.members, replaced)
 
 
-def stack(parameters: Sequence[nn.Parameter]) -> Tensor:
+def stack_parameters(parameters: Sequence[nn.Parameter]) -> Tensor:
     return torch.stack([parameter.detach() for parameter in parameters])
+
+
+class PartsExecutor(Executor):
+    """Runs the parts of a deep ensemble one after the other; each part has an executor of its own."""
+
+    def run(self, ensemble: Ensemble, x: Any) -> Tensor:
+        self.prepare(ensemble, x)
+        return torch.cat([part(view) for part, view in pair_with_views(ensemble, x)])
+
+    def prepare(self, ensemble: Ensemble, x: Any) -> Plan:
+        for part, view in pair_with_views(ensemble, x):
+            part.executor.prepare(part, view)
+        plan = self.plan
+        if plan is None:
+            parts = list_parts(ensemble)
+            plans = [part.executor.plan for part in parts]
+            last = all(each is not None and each.channels_last for each in plans)
+            self.example = parts[0].executor.example
+            plan = self.plan = Plan(Branch("apart"), channels_last=last)
+        return plan
+
+    def choose_chunk_rows(self, ensemble: Ensemble) -> int:
+        return min(part.executor.choose_chunk_rows(part) for part in list_parts(ensemble))
+
+
+def list_parts(ensemble: nn.Module) -> list[Ensemble]:
+    return [part for part in ensemble.net.children() if isinstance(part, Ensemble)]  # type: ignore[union-attr]
+
+
+def pair_with_views(ensemble: Ensemble, x: Any) -> list[tuple[Ensemble, Any]]:
+    """Every part, and what it sees of the batch."""
+    parts = list_parts(ensemble)
+    return list(zip(parts, x.batch if isinstance(x, Views) else [x] * len(parts), strict=True))
 
 
 class Deep(Ensemble):
@@ -111,41 +148,17 @@ class Deep(Ensemble):
     settings = ()  # each part has its own
 
     def __init__(self, subject: Subject, spec: DeepEnsemble, parts: list[Ensemble]) -> None:
-        super().__init__(subject, spec, Members(len(parts)), {}, nn.ModuleList(parts))
-        self.changes, self.left, self.notes = parts[0].changes, parts[0].left, parts[0].notes
-        self.order = parts[0].order
-        self.penalised = parts[0].penalised
-        self.branch = Branch("apart")
+        super().__init__(subject, spec, len(parts), {}, nn.ModuleList(parts))
+        self.conversion = parts[0].conversion
+        self.has_penalty = parts[0].has_penalty
+        self.executor = PartsExecutor()
 
-    @property
-    def members(self) -> int:
-        return sum(part.members for part in self.each())
-
-    def each(self) -> list[Ensemble]:
-        return [part for part in self.net.children() if isinstance(part, Ensemble)]
-
-    def forward(self, x: Any) -> Tensor:
-        self.ready(x)
-        views = x.batch if isinstance(x, Views) else [x] * len(self.each())
-        return torch.cat([part(view) for part, view in zip(self.each(), views, strict=True)])
-
-    @property
-    def at_once(self) -> int:
-        return min(part.at_once for part in self.each())
-
-    @property
-    def channels_last(self) -> bool:
-        return all(part.channels_last for part in self.each())
-
-    def prepare(self, x: Any) -> None:
-        views = x.batch if isinstance(x, Views) else [x] * len(self.each())
-        for part, view in zip(self.each(), views, strict=True):
-            part.ready(view)
-        self.example = self.each()[0].example
+    def count_members(self, training: bool) -> int:
+        return sum(part.count_members(training and part.training) for part in list_parts(self))
 
     def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
         """Every part deals for itself."""
-        views, targets = zip(*(part.deal(x, y) for part in self.each()), strict=True)
+        views, targets = zip(*(part.deal(x, y) for part in list_parts(self)), strict=True)
         shared = all(view is x for view in views)
         return x if shared else Views(views), torch.cat(targets)
 
@@ -158,50 +171,52 @@ class Deep(Ensemble):
         temper: float = 1.0,
     ) -> Tensor:
         """The sum of the parts' own losses: each trains as it would alone."""
-        sizes = [part.members for part in self.each()]
-        pieces = zip(self.each(), outputs.split(sizes), targets.split(sizes), strict=True)
+        parts = list_parts(self)
+        sizes = [part.members for part in parts]
+        pieces = zip(parts, outputs.split(sizes), targets.split(sizes), strict=True)
         return torch.stack([part.objective(out, target, criterion, examples, temper) for part, out, target in pieces]).sum()
 
     def penalty(self) -> Tensor:
-        return torch.stack([part.penalty() for part in self.each()]).sum()
+        return torch.stack([part.penalty() for part in list_parts(self)]).sum()
+
+    def check_optimizer(self, optimizer: torch.optim.Optimizer, clips_gradient: bool = False) -> None:
+        for part in list_parts(self):
+            part.check_optimizer(optimizer, clips_gradient)
 
     def freeze(self, samples: int | None = None) -> Ensemble:
         """A copy in which every part's draws are fixed."""
         twin = copy.copy(self)
-        twin._modules = {"net": nn.ModuleList([part.freeze(samples) for part in self.each()])}
+        twin._modules = {"net": nn.ModuleList([part.freeze(samples) for part in list_parts(self)])}
         return twin
 
     @property
-    def frozen(self) -> bool:
-        return any(part.frozen for part in self.each())
+    def is_frozen(self) -> bool:
+        return any(part.is_frozen for part in list_parts(self))
 
     @property
     def samples(self) -> int:
         """K of every part."""
-        return self.each()[0].samples
+        return list_parts(self)[0].samples
 
     @samples.setter
     def samples(self, samples: int) -> None:
-        for part in self.each():
+        for part in list_parts(self):
             part.samples = samples
 
     def member(self, index: int) -> nn.Module:
-        if self.plain_members == 0:
-            return self.each()[0].member(0)  # raises, with the reason
+        count = self.count_plain_members()
+        if count == 0:
+            return list_parts(self)[0].member(0)  # raises, with the reason
         left = index
-        for part in self.each():
-            if 0 <= left < part.plain_members:
+        for part in list_parts(self):
+            if 0 <= left < part.count_plain_members():
                 return part.member(left)
-            left -= part.plain_members
-        raise IndexError(f"there are members 0 to {self.plain_members - 1}, got {index}")
+            left -= part.count_plain_members()
+        raise IndexError(f"there are members 0 to {count - 1}, got {index}")
 
-    @property
-    def plain_members(self) -> int:
-        return sum(part.plain_members for part in self.each())
+    def count_plain_members(self) -> int:
+        return sum(part.count_plain_members() for part in list_parts(self))
 
     def fold(self) -> nn.Module:
         """The parts, each folded."""
-        folded = [part.fold() for part in self.each()]
-        if all(part.plain_members == 1 for part in self.each()):
-            return Stack(folded, self.output).eval()
-        return Chain(folded).eval()
+        return Chain([part.fold() for part in list_parts(self)]).eval()

@@ -17,24 +17,24 @@ is the default here.
 the update is linear in the copy, w_i = w̄ + c·δ_i with δ_i as drawn, and c follows the optimiser's own recursion with no
 gradient at all. That is so under SGD with (coupled) decay, and under adaptive optimisers with none or a decoupled one (AdamW):
 there lean is exactly the trajectory of m copies. Adam with coupled decay divides each copy's decay by that copy's statistics,
-and the norm of a gradient (LARS, clipping) counts copies: these are refused.
+and the norm of a gradient (LARS, clipping) counts copies: `check_optimizer` refuses these. `pluribus.fit` calls it; in
+a loop of your own, call `ensemble.check_optimizer(optimizer)` once.
 
 Mohamed et al., "Inner Ensemble Networks: Average Ensemble as an Effective Regularizer", 2020.
 """
 
-import functools
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
 import torch
 from torch import Tensor, nn
-from torch.optim import optimizer as optimizers
 
 from ..core.affine import AFFINE, Affine, get_weight_and_bias, prefer_convolutions
 from ..core.ensemble import Ensemble
 from ..core.errors import Unsupported
+from ..core.folding import Stack, copy_plain, prepare_member
 from ..core.initialization import center, measure_scale
-from ..core.members import Converted, Members
+from ..core.members import Converted
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject
 
@@ -78,22 +78,27 @@ class Inner(Spec):
     def convert(self, subject: Subject) -> Ensemble:
         layers = subject.select(AFFINE, self.include, self.exclude, prefer_convolutions)
         kind = Lean if self.lean else Averaged
-        return InnerEnsemble(subject, self, Members(1), {name: kind(layer, self) for name, layer in layers.items()})
+        return InnerEnsemble(subject, self, 1, {name: kind(layer, self) for name, layer in layers.items()})
 
 
 class InnerEnsemble(Ensemble):
     def fold(self) -> nn.Module:
         assert isinstance(self.spec, Inner)
         if self.spec.fold == "mean":
-            return self.member(0)
-        return self.plain(lambda layer: cast(Averaged, layer).inverse_variance())
+            return super().fold()
+        net = copy_plain(self.net, lambda layer: cast(Averaged, layer).average_by_inverse_variance())
+        return Stack([prepare_member(net, self.output)]).eval()
 
-    @property
-    def unclippable(self) -> str:
+    def check_optimizer(self, optimizer: torch.optim.Optimizer, clips_gradient: bool = False) -> None:
+        """Lean copies are exact only where the optimiser treats m copies as it treats their mean."""
         assert isinstance(self.spec, Inner)
-        return (
-            "Inner(lean=True) has one weight for all copies, and the norm of theirs would count each" if self.spec.lean else ""
-        )
+        if self.spec.lean:
+            check_exact(optimizer)
+        if self.spec.lean and clips_gradient:
+            raise Unsupported(
+                "Inner(lean=True) cannot be trained with gradient clipping: it has one weight for all copies, and the norm of "
+                "theirs would count each. Do without clipping, or lean=False"
+            )
 
 
 class Averaged(Converted):
@@ -103,48 +108,48 @@ class Averaged(Converted):
         super().__init__()
         self.affine = Affine(layer)
         weight, bias = get_weight_and_bias(layer)
-        spread, anew = spread_of(layer, spec), spec.init == "paper"
+        spread, anew = measure_spread(layer, spec), spec.init == "paper"
         with torch.no_grad():
-            mean, deviations = begun(weight, weight.new_empty(spec.copies, *weight.shape).normal_(), spread, anew)
+            mean, deviations = start_copies(weight, weight.new_empty(spec.copies, *weight.shape).normal_(), spread, anew)
             self.weights = nn.Parameter(mean + deviations, weight.requires_grad or anew)
             self.biases = None
             if bias is not None:
                 noise = bias.new_empty(spec.copies, *bias.shape).uniform_(-1, 1)
-                mean, deviations = begun(bias, noise, bias_spread_of(layer), anew)
+                mean, deviations = start_copies(bias, noise, measure_bias_spread(layer), anew)
                 self.biases = nn.Parameter(mean + deviations, bias.requires_grad or anew)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.affine(x, *self.mean())
 
     def mean(self) -> tuple[Tensor, Tensor | None]:
-        weight = self.once("weight", lambda: self.weights.mean(0), self.weights)
+        weight = self.compute_once("weight", lambda: self.weights.mean(0), self.weights)
         return weight, None if self.biases is None else self.biases.mean(0)
 
     def copies(self) -> tuple[Tensor, Tensor | None]:
         """Weights `[m, …]` and biases `[m, C]`."""
         return self.weights, self.biases
 
-    def plain(self, index: int) -> nn.Module:
-        return self.affine.plain(*self.mean())
+    def to_plain(self, index: int) -> nn.Module:
+        return self.affine.make_layer(*self.mean())
 
-    def inverse_variance(self) -> nn.Module:
+    def average_by_inverse_variance(self) -> nn.Module:
         """Eq. 11."""
         weights, biases = self.copies()
         if weights[0].numel() == 1:
             return self.plain(0)  # one number has no variance
         variance = weights.detach().double().flatten(1).var(1)
         share = torch.softmax(-variance.log(), 0).to(weights.dtype)
-        return self.affine.plain(
+        return self.affine.make_layer(
             torch.tensordot(share, weights, 1), None if biases is None else torch.tensordot(share, biases, 1)
         )
 
 
-def begun(tensor: Tensor, noise: Tensor, spread: float, anew: bool) -> tuple[Tensor, Tensor]:
+def start_copies(tensor: Tensor, noise: Tensor, spread: float, anew: bool) -> tuple[Tensor, Tensor]:
     """Where copies begin, given noise `[m, …]`: their mean, and their deviations from it, which add up to nothing."""
     return noise.mean(0) * spread if anew else tensor.detach(), center(noise) * spread
 
 
-def spread_of(layer: nn.Module, spec: Inner) -> float:
+def measure_spread(layer: nn.Module, spec: Inner) -> float:
     """The standard deviation of copies: eq. 10, or as far about the weights as that is from zero."""
     own = measure_scale(get_weight_and_bias(layer)[0])
     if spec.init == "paper":
@@ -152,7 +157,7 @@ def spread_of(layer: nn.Module, spec: Inner) -> float:
     return own * spec.copies**0.5
 
 
-def bias_spread_of(layer: nn.Module) -> float:
+def measure_bias_spread(layer: nn.Module) -> float:
     """Each copy has its bias, drawn as PyTorch does."""
     return get_weight_and_bias(layer)[0][0].numel() ** -0.5
 
@@ -168,21 +173,20 @@ class Lean(Averaged):
         Converted.__init__(self)
         self.affine, self.count = Affine(layer), spec.copies
         weight, bias = get_weight_and_bias(layer)
-        spread, anew = spread_of(layer, spec), spec.init == "paper"
+        spread, anew = measure_spread(layer, spec), spec.init == "paper"
         self.seed: Tensor
         self.register_buffer("seed", torch.randint(2**62, ()))
         with torch.no_grad():
             noise, bias_noise = self.noise(weight, bias)
             trains = weight.requires_grad or anew
-            self.average = Mean(begun(weight, noise, spread, anew)[0].clone(), trains)
+            self.average = Mean(start_copies(weight, noise, spread, anew)[0].clone(), trains)
             self.spread = nn.Parameter(weight.new_full((1,) * weight.dim(), spread), trains)
             self.bias_average = self.bias_spread = None
             if bias is not None:
                 assert bias_noise is not None
-                spread, trains = bias_spread_of(layer), bias.requires_grad or anew
-                self.bias_average = Mean(begun(bias, bias_noise, spread, anew)[0].clone(), trains)
+                spread, trains = measure_bias_spread(layer), bias.requires_grad or anew
+                self.bias_average = Mean(start_copies(bias, bias_noise, spread, anew)[0].clone(), trains)
                 self.bias_spread = nn.Parameter(bias.new_full((1,), spread), trains)
-        refuse_what_is_not_exact()
 
     def noise(self, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """`[m, …]` for the weight and `[m, C]` for the bias, the same whenever it is asked for."""
@@ -203,8 +207,8 @@ class Lean(Averaged):
             return weights, None
         return weights, self.bias_average + self.bias_spread * center(bias_noise)
 
-    def plain(self, index: int) -> nn.Module:
-        return self.affine.plain(self.average, self.bias_average)
+    def to_plain(self, index: int) -> nn.Module:
+        return self.affine.make_layer(self.average, self.bias_average)
 
 
 class Mean(nn.Parameter):
@@ -236,13 +240,8 @@ ADAPTIVE = (
 """What they do to a number depends on its own gradients alone, decay apart."""
 
 
-@functools.cache
-def refuse_what_is_not_exact() -> None:
-    """From now on look at every optimiser before its step: there is no other place that all training loops pass."""
-    optimizers.register_optimizer_step_pre_hook(lambda optimizer, *_: check_exact(optimizer))
-
-
 def check_exact(optimizer: torch.optim.Optimizer) -> None:
+    """Raise if the optimiser would move the mean of m copies in another way than the copies themselves."""
     for group in optimizer.param_groups:
         if isinstance(optimizer, torch.optim.SGD) or not any(isinstance(parameter, Mean) for parameter in group["params"]):
             continue

@@ -19,7 +19,7 @@ from ..core.affine import AFFINE, Affine, get_weight_and_bias, prefer_convolutio
 from ..core.ensemble import Ensemble
 from ..core.errors import Unsupported
 from ..core.initialization import draw_copies
-from ..core.members import Converted, Members
+from ..core.members import Converted
 from ..core.spec import Keeps, Spec, require_count
 from ..core.surgery import Patterns, Subject
 
@@ -41,7 +41,7 @@ class Maxout(Spec):
 
     def convert(self, subject: Subject) -> Ensemble:
         layers = subject.select(AFFINE, self.include, self.exclude, prefer_convolutions)
-        return Ensemble(subject, self, Members(1), {name: Largest(layer, self.copies) for name, layer in layers.items()})
+        return Ensemble(subject, self, 1, {name: Largest(layer, self.copies) for name, layer in layers.items()})
 
 
 class Largest(Converted):
@@ -57,7 +57,7 @@ class Largest(Converted):
 
     def forward(self, x: Tensor) -> Tensor:
         # max, not amax: where responses tie, one copy gets the whole gradient, and the copies part.
-        return self.affine.each(x.unsqueeze(0), self.weights, self.biases).max(0).values
+        return self.affine.run_each(x.unsqueeze(0), self.weights, self.biases).max(0).values
 
-    def plain(self, index: int) -> nn.Module:
+    def to_plain(self, index: int) -> nn.Module:
         raise Unsupported("Maxout has no plain form: the maximum of several layers is no layer")

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from ..core import noise
+from ..core import nested, noise
 from ..core.affine import AFFINE
-from ..core.branching import dry_run
 from ..core.ensemble import Ensemble
-from ..core.members import Converted, Likeness, MemberLayer, Members
+from ..core.members import Converted, Likeness, MemberLayer
+from ..core.passes import Plan
 from ..core.spec import Keeps, Spec, require_count, require_share
 from ..core.surgery import Patterns, Subject, copy_with
 
@@ -52,30 +52,29 @@ class MCDropout(Spec):
             raise ValueError("rate must be positive, got 0: without dropout all draws are equal")
 
     def convert(self, subject: Subject) -> Ensemble:
-        members = Members(1)
         replaced: dict[str, nn.Module]
         if subject.layers(DROPOUTS):
             own = subject.select(DROPOUTS, self.include, self.exclude)
             idle = all(layer.p == 0 for layer in own.values())
             replaced = {
-                name: Dropping(layer, members, self.rate if idle else getattr(layer, "p"))  # noqa: B009
+                name: Dropping(layer, self.rate if idle else getattr(layer, "p"))  # noqa: B009
                 for name, layer in own.items()
             }
             note = "the network's own dropout stays on" + (f", its rate 0 became {self.rate}" if idle else "")
         else:
             layers = subject.select(AFFINE, self.include, self.exclude, lambda found: list(found)[1:] or list(found))
-            replaced = {name: Dropped(layer, members, self.rate) for name, layer in layers.items()}
+            replaced = {name: Dropped(layer, self.rate) for name, layer in layers.items()}
             note = f"the network had no dropout layer: dropout of {self.rate} was put before {', '.join(layers)}"
-        ensemble = MCDropoutEnsemble(subject, self, members, replaced)
-        ensemble.notes.append(note)
+        ensemble = MCDropoutEnsemble(subject, self, 1, replaced)
+        ensemble.conversion.notes.append(note)
         rates = {layer.rate: noise.round_rate(layer.rate) for layer in ensemble.modules() if isinstance(layer, Dropping)}
         changed = [f"{rate:g} is {near.threshold}/{2**near.bits}" for rate, near in rates.items() if near and near.rate != rate]
         if changed:
-            ensemble.notes.append(f"on a CPU masks come from random bytes, and a rate of {', '.join(changed)}")
+            ensemble.conversion.notes.append(f"on a CPU masks come from random bytes, and a rate of {', '.join(changed)}")
         for name, module in subject.modules.items():
             if isinstance(module, (nn.MultiheadAttention, nn.RNNBase)) and module.dropout > 0:
                 kind = type(module).__name__
-                ensemble.notes.append(f"the dropout inside {name} (nn.{kind}) cannot be reached and stays off")
+                ensemble.conversion.notes.append(f"the dropout inside {name} (nn.{kind}) cannot be reached and stays off")
         return ensemble
 
 
@@ -83,17 +82,19 @@ class MCDropoutEnsemble(Ensemble):
     reduction = "mean"
     sampled = True
 
-    def prepare(self, x: Any) -> None:
-        super().prepare(x)
-        with dry_run(self), Listening() as heard:
-            self.alone(self.example, 0)
-        if heard.names:
-            names = ", ".join(sorted(heard.names))
-            self.remark(f"the network calls {names} as a function, which cannot be reached and stays off: use nn.Dropout")
+    def complete_plan(self, plan: Plan, batch: Any) -> Plan:
+        with DropoutFinder() as found:
+            self.executor.run_alone(self, nested.take_rows(batch, 1), 0, plan)
+        if found.names:
+            names = ", ".join(sorted(found.names))
+            self.conversion.remark(
+                f"the network calls {names} as a function, which cannot be reached and stays off: use nn.Dropout"
+            )
+        return plan
 
 
-class Listening(TorchFunctionMode):
-    """Hears dropout called as a function. Our own layers do not call it."""
+class DropoutFinder(TorchFunctionMode):
+    """Finds dropout that is called as a function. Our own layers do not call it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -113,34 +114,35 @@ class Listening(TorchFunctionMode):
 class Dropping(MemberLayer):
     """Dropout that is on in training and in evaluation, with a mask for each member and row."""
 
-    def __init__(self, like: nn.Module, members: Members, rate: float) -> None:
-        super().__init__(members)
+    def __init__(self, like: nn.Module, rate: float) -> None:
+        super().__init__()
         self.rate = rate
         self.whole_channels = not isinstance(like, (nn.Dropout, nn.AlphaDropout))
         self.unbatched_pair = isinstance(like, nn.Dropout1d)  # torch takes [B, C] for one [C, L]
         self.alpha = isinstance(like, (nn.AlphaDropout, nn.FeatureAlphaDropout))
-        self.row: Tensor | None = None  # an empty batch of rows, as the first pass found them
         self.frozen: Tensor | None
         self.register_buffer("frozen", None)
 
     def respond(self, x: Tensor) -> Tensor:
         if self.frozen is not None:
             check_units(self.frozen[0], x[0])
-            return masked(x, self.pick(self.frozen), self.rate, self.alpha)
-        if self.members.probe is not None:
-            self.row = x[0, :0].detach()
+            return apply_mask(x, self.pick(self.frozen), self.rate, self.alpha)
+        probe = self.current.probe
+        if probe is not None:
+            probe.rows[self.place] = x[0, :0].detach()
         shape = (*x.shape[1:3], *(1 for _ in x.shape[3:])) if self.whole_channels else x.shape[1:]
         if self.unbatched_pair and x.dim() == 3:
             shape = (x.shape[1], 1)
-        return masked(x, *self.keep(self.rate, shape, x), self.alpha)
+        return apply_mask(x, *self.draw_dropout_mask(self.rate, shape, x), self.alpha)
 
-    def freeze(self) -> None:
-        if self.row is not None:  # else it did not run in evaluation
-            units = self.row.shape[1:]
+    def freeze(self, count: int) -> None:
+        row = self.facts.row
+        if row is not None:  # else it did not run in evaluation
+            units = row.shape[1:]
             shape = (*units[:1], *(1 for _ in units[1:])) if self.whole_channels else units
-            self.frozen = self.draw(torch.rand, (1, *shape), self.row) >= self.rate
+            self.frozen = self.draw(torch.rand, (1, *shape), row) >= self.rate
 
-    def plain(self, index: int) -> nn.Module:
+    def to_plain(self, index: int) -> nn.Module:
         assert self.frozen is not None
         return Mask(self.frozen[index], self.rate, self.alpha)
 
@@ -148,7 +150,7 @@ class Dropping(MemberLayer):
         return f"rate={self.rate}"
 
 
-def masked(x: Tensor, kept: Tensor, rate: float, alpha: bool) -> Tensor:
+def apply_mask(x: Tensor, kept: Tensor, rate: float, alpha: bool) -> Tensor:
     """What is kept, scaled to keep the mean."""
     if alpha and rate < 1:
         # Alpha dropout keeps the mean 0 and the variance 1 of SELU's activations; what is dropped becomes `floor`.
@@ -179,23 +181,25 @@ class Mask(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         check_units(self.kept, x)
-        return masked(x, self.kept, self.rate, self.alpha)
+        return apply_mask(x, self.kept, self.rate, self.alpha)
 
 
 class Dropped(Converted):
     """Dropout before a layer that had none."""
 
-    def __init__(self, layer: nn.Module, members: Members, rate: float) -> None:
+    holds_original = True
+
+    def __init__(self, layer: nn.Module, rate: float) -> None:
         super().__init__()
         self.likeness = Likeness(layer)
-        self.dropout = Dropping(nn.Dropout(), members, rate)
+        self.dropout = Dropping(nn.Dropout(), rate)
         self.layer = copy_with(layer, {})
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return self.layer(self.dropout(x), *args, **kwargs)
 
-    def plain(self, index: int) -> nn.Module:
-        return Masked(self.dropout.plain(index), copy_with(self.layer, {}))
+    def to_plain(self, index: int) -> nn.Module:
+        return Masked(self.dropout.to_plain(index), copy_with(self.layer, {}))
 
 
 class Masked(nn.Module):

@@ -24,12 +24,15 @@ from torch import Tensor, nn
 
 from ..core import nested
 from ..core.affine import AFFINE, Affine, get_weight_and_bias
-from ..core.branching import Branch, dry_run, is_close
-from ..core.ensemble import Ensemble, Views
+from ..core.branching import is_close
+from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
+from ..core.folding import SplitMembers, copy_plain
+from ..core.heads import Heads, check_end
 from ..core.initialization import center, draw_copies
-from ..core.members import Converted, Likeness, Members
-from ..core.plain import Heads, Opened, check_ends
+from ..core.members import Converted, Likeness
+from ..core.nested import Views
+from ..core.passes import Branch, Plan, get_pass
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_share
 from ..core.surgery import Subject
 
@@ -72,13 +75,12 @@ class MIMO(Spec):
         first, last = subject.one(INPUTS, self.first, 0, "first"), subject.one(AFFINE, self.last, -1, "last")
         if first == last:
             raise ConversionError(f"MIMO needs two layers, a first and a last one, and both are {first or 'the network'}")
-        members = Members(self.members)
         inner, outer = subject.modules[first], subject.modules[last]
-        replaced = {first: Merge(inner, members, self), last: heads(outer, members, self)}
-        return MIMOEnsemble(subject, self, members, replaced)
+        replaced = {first: Merge(inner, self), last: make_heads(outer, self)}
+        return MIMOEnsemble(subject, self, self.members, replaced)
 
 
-def heads(layer: nn.Module, members: Members, spec: MIMO) -> Heads:
+def make_heads(layer: nn.Module, spec: MIMO) -> Heads:
     """M copies of the last layer. Equal ones part all the same: their targets differ."""
     weight, bias = get_weight_and_bias(layer)
     if spec.init == "fresh":
@@ -86,7 +88,13 @@ def heads(layer: nn.Module, members: Members, spec: MIMO) -> Heads:
     else:
         weights = weight.detach().expand(spec.members, *weight.shape).clone()
     biases = None if bias is None else bias.detach().expand(spec.members, *bias.shape).clone()
-    return Heads(layer, members, weights, biases, weight.requires_grad or spec.init == "fresh")
+    return Heads(layer, weights, biases, weight.requires_grad or spec.init == "fresh")
+
+
+@dataclass(frozen=True, eq=False)
+class MIMOPlan(Plan):
+    joins_channels: bool = False
+    """The M inputs enter the network as channels, not as rows."""
 
 
 class MIMOEnsemble(Ensemble):
@@ -95,60 +103,54 @@ class MIMOEnsemble(Ensemble):
     def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
         """Views and targets `[M, B·r, …]`."""
         assert isinstance(self.spec, MIMO)
-        index = dealing(nested.count_rows(x), self.spec).to(y.device)
+        index = draw_dealing(nested.count_rows(x), self.spec).to(y.device)
         views = nested.map_tensors(lambda leaf: nested.gather_rows(leaf, index), x)
         return Views(views), y[index]
 
     def check_order(self, order: list[str]) -> None:
         super().check_order(order)
-        check_ends(self, order, "first", Merge)
-        check_ends(self, order, "last", Heads)
+        check_end(self, order, "first", Merge)
+        check_end(self, order, "last", Heads)
 
-    def prepare(self, x: Any) -> None:
-        super().prepare(x)
+    def complete_plan(self, plan: Plan, batch: Any) -> Plan:
         head = next(name for name, module in self.net.named_modules() if isinstance(module, Heads))
-        if self.branch != Branch("layer", head):
-            self.branch = None
+        if plan.branch != Branch("layer", head):
             raise ConversionError(
                 f"the last layer, {head}, cannot answer for all members, because something goes around it: choose "
                 "another with MIMO(last=…)"
             )
-        two = nested.take_rows(x.of(0) if isinstance(x, Views) else x, 2)
-        if not any(self.merges(two, wide) for wide in (False, True)):
-            self.branch = None
-            raise ConversionError(
-                "the input goes around the first layer, so that it cannot merge the members' inputs: choose another with "
-                "MIMO(first=…)"
-            )
+        two = nested.take_rows(batch, 2)
+        for joins_channels in (False, True):
+            found = MIMOPlan(**vars(plan), joins_channels=joins_channels)
+            if self.merges(two, found):
+                return found
+        raise ConversionError(
+            "the input goes around the first layer, so that it cannot merge the members' inputs: choose another with "
+            "MIMO(first=…)"
+        )
 
-    def merges(self, batch: Any, wide: bool) -> bool:
+    def merges(self, batch: Any, plan: "MIMOPlan") -> bool:
         """Whether members that all see `batch` answer as they do on a plain batch."""
-        self.merge.wide = wide
-        tiled = nested.map_tensors(lambda leaf: leaf.expand(self.state.count, *leaf.shape), batch)
+        tiled = nested.map_tensors(lambda leaf: leaf.expand(self._count, *leaf.shape), batch)
         try:
-            with dry_run(self):
-                return is_close(self.dealt(Views(tiled)), self.together(batch))
+            together = self.executor.run_plan(self, batch, plan)
+            return is_close(self.executor.run_plan(self, Views(tiled), plan), together)
         except (RuntimeError, ValueError):
             return False
 
-    @property
-    def merge(self) -> "Merge":
-        return next(module for module in self.net.modules() if isinstance(module, Merge))
-
-    def dealt(self, views: Views) -> Tensor:
-        merge, state = self.merge, self.state
-        if not merge.wide:
-            return super().dealt(views)
-        state.rows, state.only, state.dealt = nested.count_rows(views.of(0)), None, True
-        return self.opened(nested.call_network(self.net, nested.map_tensors(merge.side_by_side, views.batch)), state.rows)
+    def join_views(self, views: Views, plan: Plan) -> Any:
+        if not getattr(plan, "joins_channels", False):
+            return super().join_views(views, plan)
+        merge = next(module for module in self.net.modules() if isinstance(module, Merge))
+        return nested.map_tensors(merge.join_channels, views.batch)
 
     def fold(self) -> nn.Module:
         """An ordinary network with M heads."""
-        net = self.plain(lambda layer: layer.folded() if isinstance(layer, Heads) else layer.plain(0))
-        return Opened(net, self.state.count, self.output).eval()
+        net = copy_plain(self.net, lambda layer: layer.fold() if isinstance(layer, Heads) else layer.to_plain(0))
+        return SplitMembers(net, self._count, self.output).eval()
 
 
-def dealing(size: int, spec: MIMO) -> Tensor:
+def draw_dealing(size: int, spec: MIMO) -> Tensor:
     """Which row each member sees at each place: `[M, B·r]`."""
     main = torch.arange(size).repeat(spec.batch_repetition)
     main = main[torch.randperm(len(main))]
@@ -163,10 +165,9 @@ class Merge(Converted):
     and each weight has the variance of a layer with M times the inputs.
     """
 
-    def __init__(self, layer: nn.Module, members: Members, spec: MIMO) -> None:
+    def __init__(self, layer: nn.Module, spec: MIMO) -> None:
         super().__init__()
-        self.members = members
-        self.wide = False  # the M inputs arrive as channels, not as rows
+        self.count = spec.members
         self.affine = None if isinstance(layer, nn.Embedding) else Affine(layer)
         self.likeness = Likeness(layer)
         self.padding = layer.padding_idx if isinstance(layer, nn.Embedding) else None
@@ -183,26 +184,27 @@ class Merge(Converted):
             self.offset = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
 
     def forward(self, x: Tensor) -> Tensor:
-        count = self.members.count
+        count, current = self.count, get_pass()
+        dealt = current is not None and current.dealt
         if self.affine is None:
-            if not self.members.dealt:
+            if not dealt:
                 return F.embedding(x, self.weights.sum(0), self.padding)
             rows = x.unflatten(0, (count, -1))
             return torch.stack([F.embedding(rows[m], self.weights[m], self.padding) for m in range(count)]).sum(0)
-        if not self.members.dealt:
-            return self.affine(x, self.once("weight", lambda: self.weights.sum(0), self.weights), self.offset)
-        if self.wide:
+        if not dealt:
+            return self.affine(x, self.compute_once("weight", lambda: self.weights.sum(0), self.weights), self.offset)
+        if current is not None and getattr(current.plan, "joins_channels", False):
             return self.affine(x, self.weights.movedim(0, 1).flatten(1, 2), self.offset)
         rows = x.unflatten(0, (count, -1))
         if self.affine.groups > 1 or self.affine.transposed is not None:
             each = [self.affine(rows[m], self.weights[m], self.offset if m == 0 else None) for m in range(count)]
             return torch.stack(each).sum(0)
-        merged = self.side_by_side(rows)
+        merged = self.join_channels(rows)
         if nested.is_channels_last(x):
             merged = merged.contiguous(memory_format=torch.channels_last)
         return self.affine(merged, self.weights.movedim(0, 1).flatten(1, 2), self.offset)
 
-    def side_by_side(self, views: Tensor) -> Tensor:
+    def join_channels(self, views: Tensor) -> Tensor:
         """`[M, B, C, …]` → `[B, M·C, …]`; of features on the last axis, `[M, B, …, C]` → `[B, …, M·C]`."""
         if self.affine is None or self.affine.groups > 1 or self.affine.transposed is not None:
             raise ValueError("embeddings, grouped and transposed convolutions take their inputs as rows only")
@@ -210,7 +212,7 @@ class Merge(Converted):
         axis = -2 if last else 1
         return views.movedim(0, axis).flatten(axis, axis + 1)
 
-    def plain(self, index: int) -> nn.Module:
+    def to_plain(self, index: int) -> nn.Module:
         if self.affine is None:
             return nn.Embedding.from_pretrained(self.weights.detach().sum(0), freeze=False, padding_idx=self.padding)
-        return self.affine.plain(self.weights.sum(0), self.offset)
+        return self.affine.make_layer(self.weights.sum(0), self.offset)

@@ -32,7 +32,7 @@ from ..core.describe import count_parameters
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
 from ..core.initialization import measure_scale
-from ..core.members import MemberLayer, Members, PerMember
+from ..core.members import MemberLayer, PerMember
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject, copy_with
 
@@ -93,17 +93,16 @@ class Mixture(Spec):
         layers = subject.select(AFFINE, self.include, self.exclude)
         norms = {n: m for n, m in subject.layers(NORMS).items() if any(True for _ in m.state_dict())}
         plan = Plan(self, subject, layers, norms)
-        members = Members(self.members)
         replaced: dict[str, nn.Module] = {
-            name: PerMember([copy_with(norm, {}) for _ in range(self.members)], members) for name, norm in norms.items()
+            name: PerMember([copy_with(norm, {}) for _ in range(self.members)]) for name, norm in norms.items()
         }
         banks = nn.ModuleList()
         for group, count in plan.banks():
             bank = Blob(count, group) if plan.blob else Bank(count, group)
             banks.append(bank)
             for name, coefficients, where in plan.assigned(group, count):
-                replaced[name] = Mixed(subject.modules[name], members, bank, coefficients, where)
-        return MixtureEnsemble(subject, self, members, replaced, banks, plan)
+                replaced[name] = Mixed(subject.modules[name], bank, coefficients, where)
+        return MixtureEnsemble(subject, self, replaced, banks, plan)
 
 
 class Group(dict[str, nn.Module]):
@@ -260,19 +259,18 @@ class MixtureEnsemble(Ensemble):
         self,
         subject: Subject,
         spec: Mixture,
-        members: Members,
         replaced: dict[str, nn.Module],
         banks: nn.ModuleList,
         plan: Plan,
     ) -> None:
-        super().__init__(subject, spec, members, replaced)
+        super().__init__(subject, spec, spec.members, replaced)
         self.banks = banks
         self.reduction = spec.loss
         total = plan.total(plan.counts)
         what = f"one blob of {plan.counts[0]:,}" if plan.blob else f"templates {' + '.join(map(str, plan.counts))}"
-        self.notes.append(f"budget {plan.budget:,} parameters, used {total:,}: {what}")
+        self.conversion.notes.append(f"budget {plan.budget:,} parameters, used {total:,}: {what}")
         if plan.unused() > 0:
-            self.notes.append(f"it could not use {plan.unused():,} parameters: mix more templates= a layer")
+            self.conversion.notes.append(f"it could not use {plan.unused():,} parameters: mix more templates= a layer")
 
 
 class Bank(nn.Module):
@@ -311,8 +309,8 @@ class Mixed(MemberLayer):
 
     undecayed = ("coefficients",)
 
-    def __init__(self, layer: nn.Module, members: Members, bank: Bank | Blob, alpha: Tensor, where: Tensor) -> None:
-        super().__init__(members)
+    def __init__(self, layer: nn.Module, bank: Bank | Blob, alpha: Tensor, where: Tensor) -> None:
+        super().__init__()
         self.affine = Affine(layer)
         self._bank = (bank,)  # registered once, with the ensemble, however many layers use it
         self.coefficients = nn.Parameter(alpha.contiguous())
@@ -322,7 +320,7 @@ class Mixed(MemberLayer):
         _, bias = get_weight_and_bias(layer)
         self.biases = None
         if bias is not None:
-            self.biases = nn.Parameter(bias.detach().expand(members.count, *bias.shape).clone(), bias.requires_grad)
+            self.biases = nn.Parameter(bias.detach().expand(len(alpha), *bias.shape).clone(), bias.requires_grad)
 
     def weights(self, coefficients: Tensor, where: Tensor) -> Tensor:
         """`[M, t]` → `[M, *shape]`"""
@@ -332,12 +330,12 @@ class Mixed(MemberLayer):
         return bank.mix(coefficients, where, shape)
 
     def respond(self, x: Tensor) -> Tensor:
-        return self.affine.each(
+        return self.affine.run_each(
             x,
             self.weights(self.pick(self.coefficients), self.pick(self.where)),
             None if self.biases is None else self.pick(self.biases),
         )
 
-    def plain(self, index: int) -> nn.Module:
+    def to_plain(self, index: int) -> nn.Module:
         own = self.weights(self.coefficients[index : index + 1], self.where[index : index + 1])
-        return self.affine.plain(own[0], None if self.biases is None else self.biases[index])
+        return self.affine.make_layer(own[0], None if self.biases is None else self.biases[index])

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from ..core.affine import AFFINE, get_weight_and_bias
 from ..core.ensemble import Ensemble
+from ..core.folding import SplitMembers, copy_plain
+from ..core.heads import Heads, check_end
 from ..core.initialization import draw_copies
-from ..core.members import Members
-from ..core.plain import Heads, Opened, check_ends
 from ..core.spec import Keeps, Spec, require_count
 from ..core.surgery import Subject
 
@@ -40,26 +40,26 @@ class Multihead(Spec):
 
     def convert(self, subject: Subject) -> Ensemble:
         last = subject.one(AFFINE, self.last, -1, "last")
-        members = Members(self.members)
-        return MultiheadEnsemble(subject, self, members, {last: heads(subject.modules[last], members)})
+        return MultiheadEnsemble(subject, self, self.members, {last: make_heads(subject.modules[last], self.members)})
 
 
-def heads(layer: nn.Module, members: Members) -> Heads:
-    def started(old: Tensor) -> Tensor:
-        return torch.cat([old.detach().unsqueeze(0), draw_copies(old, members.count - 1)])
+def make_heads(layer: nn.Module, members: int) -> Heads:
+    def start(old: Tensor) -> Tensor:
+        return torch.cat([old.detach().unsqueeze(0), draw_copies(old, members - 1)])
 
     weight, bias = get_weight_and_bias(layer)
-    return Heads(layer, members, started(weight), None if bias is None else started(bias))
+    return Heads(layer, start(weight), None if bias is None else start(bias))
 
 
 class MultiheadEnsemble(Ensemble):
     def check_order(self, order: list[str]) -> None:
         super().check_order(order)
-        check_ends(self, order, "last", Heads)
+        check_end(self, order, "last", Heads)
 
     def fold(self) -> nn.Module:
         """An ordinary network with M heads; M networks, if something goes around the heads."""
-        if self.branch is None or self.branch.kind != "layer":
+        plan = self.executor.plan
+        if plan is None or plan.branch.kind != "layer":
             return super().fold()
-        net = self.plain(lambda layer: cast(Heads, layer).folded())
-        return Opened(net, self.state.count, self.output).eval()
+        net = copy_plain(self.net, lambda layer: cast(Heads, layer).fold())
+        return SplitMembers(net, self._count, self.output).eval()

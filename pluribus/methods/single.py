@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from ..core.ensemble import Ensemble
-from ..core.members import Members
 from ..core.spec import Keeps, Spec
 from ..core.surgery import Subject
 
@@ -24,4 +23,4 @@ class Single(Spec):
     role: ClassVar[Literal["baseline", "reference", ""]] = "baseline"
 
     def convert(self, subject: Subject) -> Ensemble:
-        return Ensemble(subject, self, Members(1), {})
+        return Ensemble(subject, self, 1, {})

@@ -18,7 +18,7 @@ from ..core.affine import AFFINE
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
 from ..core.initialization import redraw_weights
-from ..core.members import Members, PerMember
+from ..core.members import PerMember
 from ..core.spec import Keeps, Spec, require_count
 from ..core.surgery import Subject, is_within, list_ancestors
 
@@ -44,16 +44,15 @@ class TreeNet(Spec):
         require_count("members", self.members, 2, "one member is the base network")
 
     def convert(self, subject: Subject) -> Ensemble:
-        split = halfway(subject) if self.split is None else self.split
+        split = find_halfway(subject) if self.split is None else self.split
         if split not in subject.order():
             raise ConversionError(
                 f"split={split!r} names no module that runs. It could be:\n" + "\n".join(f"  {n}" for n in subject.order())
             )
-        branch = tail(subject, split)
+        branch = find_tail(subject, split)
         tie = subject.tied_across(branch)
         if tie:
             raise ConversionError(f"{tie}, and the split at {split} would part them: untie them, or split elsewhere")
-        members = Members(self.members)
         own = {name: subject.modules[name] for name in branch}
         # All modules of a branch are copied together, so that what they share they go on sharing.
         branches = [copy.deepcopy(own)]
@@ -61,10 +60,10 @@ class TreeNet(Spec):
             fresh = copy.deepcopy(own)
             redraw_weights(nn.ModuleList(fresh.values()))
             branches.append(fresh)
-        return TreeEnsemble(subject, self, members, {name: PerMember([b[name] for b in branches], members) for name in branch})
+        return TreeEnsemble(subject, self, self.members, {name: PerMember([b[name] for b in branches]) for name in branch})
 
 
-def tail(subject: Subject, split: str) -> list[str]:
+def find_tail(subject: Subject, split: str) -> list[str]:
     """The outermost modules with a state of their own from `split` on."""
     order = subject.order()
     around = set(list_ancestors(split))
@@ -80,12 +79,12 @@ def tail(subject: Subject, split: str) -> list[str]:
     return found
 
 
-def halfway(subject: Subject) -> str:
+def find_halfway(subject: Subject) -> str:
     """The block, in the chain of blocks that the network is, before which about half of its layers lie."""
     layers = [name for name in subject.order() if isinstance(subject.modules[name], AFFINE)]
     if len(layers) < 2:
         raise ConversionError("a network with fewer than two layers cannot be split: use DeepEnsemble")
-    chain = [name for name in subject.order() if all(_chained(subject.modules[a]) for a in list_ancestors(name))]
+    chain = [name for name in subject.order() if all(_is_chain(subject.modules[a]) for a in list_ancestors(name))]
 
     def before(block: str) -> int:
         inside = [index for index, name in enumerate(layers) if is_within(name, block)]
@@ -97,7 +96,7 @@ def halfway(subject: Subject) -> str:
     return min(blocks, key=lambda name: (abs(before(name) - len(layers) / 2), name.count(".")))
 
 
-def _chained(module: nn.Module) -> bool:
+def _is_chain(module: nn.Module) -> bool:
     return isinstance(module, (nn.Sequential, nn.ModuleList, nn.TransformerEncoder))
 
 
@@ -110,9 +109,9 @@ class TreeEnsemble(Ensemble):
         for name in order[first:]:
             shared = not any(is_within(name, part) for part in inside)
             if shared and any(True for _ in modules[name].parameters(recurse=False)):
-                self.remark(
+                self.conversion.remark(
                     f"{name} runs after the split, but was registered before it, so all members share it: pass example="
                 )
 
     def fold(self) -> nn.Module:
-        raise self.unsupported("folded form", "plain members would each run the trunk that they share; use member(i)")
+        raise self.refuse("folded form", "plain members would each run the trunk that they share; use member(i)")

@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from ..core.affine import AFFINE, get_weight_and_bias
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
-from ..core.members import Members
 from ..core.random_weights import RandomWeights
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject
@@ -58,14 +57,13 @@ class Variance(Spec):
         require_count("samples", self.samples, 1, "an answer needs a draw")
 
     def convert(self, subject: Subject) -> Ensemble:
-        layers = subject.select(AFFINE, self.include, self.exclude, before_the_last)
+        layers = subject.select(AFFINE, self.include, self.exclude, select_before_last)
         sample = self.sample or ("activations" if self.noise == "gaussian" else "weights")
-        members = Members(1)
-        replaced = {name: ZeroMean(layer, members, self.noise, sample) for name, layer in layers.items()}
-        return VarianceEnsemble(subject, self, members, replaced)
+        replaced = {name: ZeroMean(layer, self.noise, sample) for name, layer in layers.items()}
+        return VarianceEnsemble(subject, self, 1, replaced)
 
 
-def before_the_last(layers: dict[str, nn.Module]) -> list[str]:
+def select_before_last(layers: dict[str, nn.Module]) -> list[str]:
     if len(layers) < 2:
         raise ConversionError(
             f"there is no layer before the classifier: the network has only {', '.join(layers)}. Choose a layer with include="
@@ -83,14 +81,18 @@ class VarianceEnsemble(Ensemble):
         ran = [name for name in order if isinstance(modules[name], (*AFFINE, ZeroMean))]
         assert isinstance(self.spec, Variance)
         if self.spec.include is None and len(ran) > 1 and not isinstance(modules[ran[-2]], ZeroMean):
-            self.remark(f"the layer before the last to run is {ran[-2]}, not the one converted: pass example=, or include=")
+            self.conversion.remark(
+                f"the layer before the last to run is {ran[-2]}, not the one converted: pass example=, or include="
+            )
 
 
 class ZeroMean(RandomWeights):
     """A layer with weights `sigma` · ε. The sign of `sigma` means nothing, so it needs no logarithm."""
 
-    def __init__(self, layer: nn.Module, members: Members, noise: str, sample: str) -> None:
-        super().__init__(layer, members)
+    undecayed = ("sigma",)  # decay would shrink what the layer has learned, as it would a variance of VariationalDropout
+
+    def __init__(self, layer: nn.Module, noise: str, sample: str) -> None:
+        super().__init__(layer)
         self.noise, self.sample = noise, sample
         weight, bias = get_weight_and_bias(layer)
         self.mean = None
@@ -99,22 +101,22 @@ class ZeroMean(RandomWeights):
 
     def respond(self, x: Tensor) -> Tensor:
         if self.frozen is not None:
-            y = self.affine.each(x, self.sigma * self.pick(self.frozen))
+            y = self.affine.run_each(x, self.sigma * self.pick(self.frozen))
         elif self.sample == "weights":
-            y = self.affine.each(x, self.sigma * self.epsilon(self.sigma))
+            y = self.affine.run_each(x, self.sigma * self.draw_noise(self.sigma))
         else:
-            std = self.std(x.flatten(0, 1)).unflatten(0, x.shape[:2])  # once, if the members share x
+            std = self.compute_std(x.flatten(0, 1)).unflatten(0, x.shape[:2])  # once, if the members share x
             y = (std * self.draw(torch.randn, std.shape[1:], std)).to(x.dtype)
-        return self.affine.shifted(y, None if self.offset is None else self.offset.unsqueeze(0))
+        return self.affine.add_to_channels(y, None if self.offset is None else self.offset.unsqueeze(0))
 
-    def std(self, x: Tensor) -> Tensor:
+    def compute_std(self, x: Tensor) -> Tensor:
         """The standard deviation of the response to each row of x."""
-        return self.deviation(x, self.variance)
+        return self.measure_deviation(x, self.variance)
 
     def variance(self) -> Tensor:
         return VARIANCE[self.noise] * self.sigma.square()
 
-    def epsilon(self, like: Tensor) -> Tensor:
+    def draw_noise(self, like: Tensor) -> Tensor:
         """Noise for one set of weights a member, `[M, *like.shape]`."""
         if self.noise == "gaussian":
             return self.draw(torch.randn, like.shape, like).to(like.dtype)
@@ -122,9 +124,9 @@ class ZeroMean(RandomWeights):
         signed = 2 * uniform - 1 if self.noise == "uniform" else torch.where(uniform < 0.5, -1.0, 1.0)
         return signed.to(like.dtype)
 
-    def freeze(self) -> None:
-        self.frozen = self.epsilon(self.sigma.detach())
+    def freeze(self, count: int) -> None:
+        self.frozen = self.draw_noise(self.sigma.detach())
 
-    def plain(self, index: int) -> nn.Module:
+    def to_plain(self, index: int) -> nn.Module:
         assert self.frozen is not None
-        return self.affine.plain(self.sigma * self.frozen[index], self.offset)
+        return self.affine.make_layer(self.sigma * self.frozen[index], self.offset)

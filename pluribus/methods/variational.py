@@ -27,10 +27,10 @@ from torch import Tensor, nn
 
 from ..core import kl_divergence
 from ..core.affine import AFFINE, get_weight_and_bias
-from ..core.ensemble import Criterion, Ensemble
+from ..core.ensemble import Ensemble
 from ..core.initialization import measure_scale
-from ..core.members import Members
-from ..core.modes import evaluation_mode
+from ..core.losses import Criterion
+from ..core.modes import copy_for_evaluation
 from ..core.random_weights import RandomWeights
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
 from ..core.surgery import Patterns, Subject
@@ -79,11 +79,8 @@ class VariationalDropout(Spec):
         return "other layers" if self.parameterization == "zero-mean" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:
-        members = Members(1)
         layers = subject.select(AFFINE, self.include, self.exclude)
-        return VariationalEnsemble(
-            subject, self, members, {name: Noisy(layer, members, self) for name, layer in layers.items()}
-        )
+        return VariationalEnsemble(subject, self, 1, {name: Noisy(layer, self) for name, layer in layers.items()})
 
 
 @dataclass(frozen=True)
@@ -101,10 +98,10 @@ class ELBO:
 class VariationalEnsemble(Ensemble):
     reduction = "mean"
     sampled = True
-    penalised = True
+    has_penalty = True
     settings = ("samples", "answer")
 
-    def __init__(self, subject: Subject, spec: VariationalDropout, members: Members, replaced: dict[str, nn.Module]) -> None:
+    def __init__(self, subject: Subject, spec: VariationalDropout, members: int, replaced: dict[str, nn.Module]) -> None:
         super().__init__(subject, spec, members, replaced)
         self.answer: str = spec.answer
 
@@ -116,25 +113,24 @@ class VariationalEnsemble(Ensemble):
     @answer.setter
     def answer(self, answer: str) -> None:
         require_choice("answer", answer, ANSWERS)
-        if self.frozen:
+        if self.is_frozen:
             raise ValueError("its draws are fixed: set answer on the ensemble that was frozen, and freeze it anew")
         self._answer = answer
-        for layer in self.noisy():
+        for layer in self.list_layers():
             layer.answer = answer
 
-    @property
-    def members(self) -> int:
+    def count_members(self, training: bool) -> int:
         if not self.sampled:
-            return self.state.count
-        return self.samples if self._answer in ("average", "zero-mean") and not self.training else 1
+            return self._count
+        return self.samples if self._answer in ("average", "zero-mean") and not training else 1
 
-    def noisy(self) -> list["Noisy"]:
+    def list_layers(self) -> list["Noisy"]:
         return [module for module in self.net.modules() if isinstance(module, Noisy)]
 
     def param_groups(self) -> list[dict[str, Any]]:
         """As of any ensemble, with log α in a group of its own if it has a `rate`, which multiplies `fit`'s learning rate."""
         groups, rate = super().param_groups(), getattr(self.spec, "log_alpha_rate", 1.0)
-        fast = {id(layer.log_alpha) for layer in self.noisy() if layer.log_alpha is not None}
+        fast = {id(layer.log_alpha) for layer in self.list_layers() if layer.log_alpha is not None}
         if rate == 1 or not fast:
             return groups
         apart = [p for group in groups for p in group["params"] if id(p) in fast]
@@ -143,7 +139,7 @@ class VariationalEnsemble(Ensemble):
 
     def penalty(self) -> Tensor:
         """KL(q || prior), summed over all weights. For an improper prior it is zero at α → ∞."""
-        return torch.stack([layer.kl() for layer in self.noisy()]).sum()
+        return torch.stack([layer.kl() for layer in self.list_layers()]).sum()
 
     @torch.no_grad()
     def elbo(self, batches: Iterable[tuple[Any, Tensor]], samples: int = 10, criterion: Criterion | None = None) -> ELBO:
@@ -154,23 +150,18 @@ class VariationalEnsemble(Ensemble):
         """
         if self.task == "regression" and criterion is None:
             raise ValueError("the ELBO of a regression needs criterion=, the mean negative log-likelihood of a batch")
-        if self.frozen:
-            raise self.unsupported("ELBO", "its draws are fixed; ask the ensemble that was frozen")
+        if self.is_frozen:
+            raise self.refuse("ELBO", "its draws are fixed; ask the ensemble that was frozen")
         criterion = criterion or self.criterion
-        before = self.samples, self.answer
-        self.samples, self.answer = samples, "average"
-        try:
-            data = 0.0
-            with evaluation_mode(self):
-                for x, y in batches:
-                    data -= sum(criterion(output, y).item() for output in self(x)) / samples * len(y)
-            return ELBO(data, self.penalty().item())
-        finally:
-            self.samples, self.answer = before
+        twin = copy_for_evaluation(self)
+        twin.samples, twin.answer = samples, "average"
+        data = 0.0
+        for x, y in batches:
+            data -= sum(criterion(output, y).item() for output in twin(x)) / samples * len(y)
+        return ELBO(data, self.penalty().item())
 
-    @property
-    def plain_members(self) -> int:
-        return 1 if self.sampled and self.answer == "mean" else super().plain_members
+    def count_plain_members(self) -> int:
+        return 1 if self.sampled and self.answer == "mean" else super().count_plain_members()
 
 
 class Noisy(RandomWeights):
@@ -178,8 +169,8 @@ class Noisy(RandomWeights):
 
     undecayed = ("log_alpha", "sigma")
 
-    def __init__(self, layer: nn.Module, members: Members, spec: VariationalDropout) -> None:
-        super().__init__(layer, members)
+    def __init__(self, layer: nn.Module, spec: VariationalDropout) -> None:
+        super().__init__(layer)
         self.spec = spec
         self.answer: str = spec.answer
         weight, bias = get_weight_and_bias(layer)
@@ -200,42 +191,42 @@ class Noisy(RandomWeights):
         answer = "sample" if self.training else self.answer
         rows = x.flatten(0, 1)  # if the members share x, all of this is computed once
         if self.frozen is not None:
-            y = self.affine.each(x, self.drawn(self.pick(self.frozen)))
+            y = self.affine.run_each(x, self.draw_weights(self.pick(self.frozen)))
         elif answer == "mean":
             y = self.affine(rows, self.mu).unflatten(0, x.shape[:2])
         else:
-            std = self.std(rows).unflatten(0, x.shape[:2])
+            std = self.compute_std(rows).unflatten(0, x.shape[:2])
             noise = self.draw(torch.randn, std.shape[1:], std)
             if answer == "zero-mean" or self.mean is None:
                 y = (std * noise).to(x.dtype)
             else:
                 y = self.affine(rows, self.mean).unflatten(0, x.shape[:2])
                 y = torch.addcmul(y, std, noise) if y.dtype == std.dtype else y + (std * noise).to(y.dtype)
-        return self.affine.shifted(y, None if self.offset is None else self.offset.unsqueeze(0))
+        return self.affine.add_to_channels(y, None if self.offset is None else self.offset.unsqueeze(0))
 
-    def std(self, x: Tensor) -> Tensor:
+    def compute_std(self, x: Tensor) -> Tensor:
         """The standard deviation of the response to each row of x."""
         if self.spec.parameterization in ("layer", "neuron"):  # α is the same for all weights of an output, so it can wait
             assert self.log_alpha is not None
-            std = self.deviation(x, lambda: self.moving(self.mu.square()))
+            std = self.measure_deviation(x, lambda: self.mask_still(self.mu.square()))
             root = (0.5 * self.log_alpha).exp().expand(1, self.affine.outputs)
-            return std * self.affine.along(root, std.unsqueeze(0)).squeeze(0)
-        return self.deviation(x, self.variance)
+            return std * self.affine.align_channels(root, std.unsqueeze(0)).squeeze(0)
+        return self.measure_deviation(x, self.variance)
 
     def variance(self) -> Tensor:
         if self.log_alpha is None:
             assert self.sigma is not None
             return self.sigma.square()
-        return self.moving(self.alphas().exp() * self.mu.square())
+        return self.mask_still(self.compute_log_alphas().exp() * self.mu.square())
 
-    def alphas(self) -> Tensor:
+    def compute_log_alphas(self) -> Tensor:
         """log α in the shape of the weight, or one for all."""
         if self.log_alpha is None:
             return kl_divergence.safe_log(self.variance()) - kl_divergence.safe_log(self.mu.square())
         if self.spec.parameterization != "neuron":
             return self.log_alpha
         ones = torch.ones_like(self.mu)
-        return self.affine.scaled(ones, ones.new_ones(self.affine.inputs), self.log_alpha)
+        return self.affine.scale_channels(ones, ones.new_ones(self.affine.inputs), self.log_alpha)
 
     def kl(self) -> Tensor:
         """KL(q || prior), summed over the weights of the layer."""
@@ -243,7 +234,7 @@ class Noisy(RandomWeights):
         if prior == "ard" or (prior == "log-uniform" and self.spec.kl == "approximation"):
             if self.mean is None:  # α is infinite: the divergence is zero whatever σ is
                 return 0 * self.variance().sum()
-            each = (kl_divergence.kl_ard if prior == "ard" else kl_divergence.kl_log_uniform)(self.alphas())
+            each = (kl_divergence.kl_ard if prior == "ard" else kl_divergence.kl_log_uniform)(self.compute_log_alphas())
             return each.sum() * (self.mean.numel() / each.numel())
         mean, log_variance = self.mu, kl_divergence.safe_log(self.variance())
         noise = torch.randn_like(mean)
@@ -251,14 +242,14 @@ class Noisy(RandomWeights):
             return kl_divergence.estimate_kl_student_t(mean, log_variance, self.spec.nu, noise).sum()
         return kl_divergence.estimate_kl_log_uniform(mean, log_variance, noise).sum()
 
-    def drawn(self, noise: Tensor) -> Tensor:
+    def draw_weights(self, noise: Tensor) -> Tensor:
         """Weights from noise in their shape: with their means, unless the answer does without them."""
         return self.variance().sqrt() * noise + (0 if self.answer == "zero-mean" else self.mu)
 
-    def freeze(self) -> None:
+    def freeze(self, count: int) -> None:
         still = self.answer == "mean"
         noise = self.draw(torch.randn, self.mu.shape, self.mu).to(self.mu.dtype)
         self.frozen = torch.zeros_like(noise) if still else noise
 
-    def plain(self, index: int) -> nn.Module:
-        return self.affine.plain(self.mu if self.frozen is None else self.drawn(self.frozen[index]), self.offset)
+    def to_plain(self, index: int) -> nn.Module:
+        return self.affine.make_layer(self.mu if self.frozen is None else self.draw_weights(self.frozen[index]), self.offset)

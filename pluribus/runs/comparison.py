@@ -33,7 +33,7 @@ from .loading import load_run
 from .recommendation import recommend
 from .run_folder import FEW_STEPS, Run
 from .statistics import PairedBootstrap, combine_seeds, read_row_scores, summarize_seeds
-from .training import load_data, resolve_config
+from .training import convert_network, load_data, resolve_config
 
 Json = dict[str, Any]
 MANY_METHODS = 5
@@ -66,8 +66,8 @@ class ComparisonFolder:
         """Write the plan into a new folder, after checking data, methods, evaluation and budget.
 
         `options` are the settings of `Config` that all runs share; `objects` are the networks and data that they name and that
-        were passed from Python. The baseline is added if `methods` lacks it. Raises ConfigError or DataError before anything is
-        written.
+        were passed from Python. The baseline is added if `methods` lacks it. Raises ConfigError, DataError or ModelError before
+        anything is written.
         """
         judging, kind, notes = judging or build_evaluation_settings(), check_budget(budget), []
         choices = [parse_method(method) for method in methods]
@@ -91,6 +91,8 @@ class ComparisonFolder:
                 f"{data.name} has no test rows: half of the rows set aside judge, the other half fits temperature and noise."
             )
         common = resolve_config(first, data)
+        with torch.random.fork_rng(devices=[]):
+            convert_network(common, data)  # raises if the network does not fit the data
         own = {}
         for choice in list(choices):
             config = common.model_copy(update={"method": build_config(dict(options) | {"method": choice}).method})

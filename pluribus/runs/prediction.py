@@ -16,8 +16,7 @@ from torch import Tensor
 
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError
-from ..core.modes import evaluation_mode
-from ..core.pace import laid_out
+from ..core.modes import copy_for_evaluation
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
 from ..data import Columns, Data, Pixels, Preparation
@@ -47,15 +46,16 @@ class EvaluationCase:
     @torch.no_grad()
     def predict_batches(self, part: Part | None = None) -> Iterator[tuple[Predictive, Tensor]]:
         """Predictions and targets of each batch; those of a regression are in the units of its targets."""
-        ensemble, preparation = self.ensemble, self.data.preparation
-        like = next(ensemble.parameters())
-        with evaluation_mode(ensemble), torch.random.fork_rng(devices=[]):
+        ensemble, preparation = copy_for_evaluation(self.ensemble), self.data.preparation
+        like, executor = next(ensemble.parameters()), ensemble.executor
+        with torch.random.fork_rng(devices=[]):
             part = part or self.part
             if len(part):  # the size of a batch depends on where members part, which two rows show
-                ensemble.ready(next(iter(TensorBatches(part, 2, preparation))).x.to(like.device, like.dtype))
-            for number, (x, y, _) in enumerate(TensorBatches(part, min(BATCH_ROWS, ensemble.at_once), preparation)):
+                executor.prepare(ensemble, next(iter(TensorBatches(part, 2, preparation))).x.to(like.device, like.dtype))
+            size = min(BATCH_ROWS, executor.choose_chunk_rows(ensemble))
+            for number, (x, y, _) in enumerate(TensorBatches(part, size, preparation)):
                 set_seed(derive_seed(self.seed, EVALUATION_SEED, number))
-                outputs = ensemble(laid_out(ensemble, x.to(like.device, like.dtype)))
+                outputs = ensemble(executor.lay_out(x.to(like.device, like.dtype)))
                 y = y.to(like.device)
                 if ensemble.task == "regression":
                     outputs, y = preparation.unscale_targets(outputs), preparation.unscale_targets(y)
@@ -80,8 +80,7 @@ class EvaluationCase:
     @property
     def members(self) -> int:
         """The number of members in evaluation."""
-        with evaluation_mode(self.ensemble):
-            return self.ensemble.members
+        return self.ensemble.count_members(training=False)
 
     @property
     def is_sampled(self) -> bool:

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from ..core.ensemble import Criterion, Ensemble
-from ..core.errors import FileError, Unsupported
+from ..core.ensemble import Ensemble
+from ..core.errors import FileError
+from ..core.losses import Criterion
 from ..core.modes import training_mode
 from ..core.spec import Spec
 from ..data.batches import Batches, LoaderBatches, TensorBatches
@@ -81,7 +82,11 @@ def fit(
     settings = settings.model_copy(update=validate_options(options)) if settings else Settings(**options)
     preparation = preparation or Preparation()
     batches, rows = make_batches(train, settings, preparation, augmentation)
-    judged = None if validation is None else make_batches(validation, settings, preparation, rows=ensemble.at_once)[0]
+    judged = (
+        None
+        if validation is None
+        else make_batches(validation, settings, preparation, rows=ensemble.executor.choose_chunk_rows(ensemble))[0]
+    )
     if settings.patience and judged is None:
         raise ValueError("early stopping (patience) needs validation rows")
 
@@ -100,8 +105,6 @@ def fit(
             make_folder(place)
         hooks.append(CheckpointWriter(place, settings, stop_request))
 
-    if settings.clip is not None and ensemble.unclippable:
-        raise Unsupported(f"clip cannot be used here: {ensemble.unclippable}")
     prepare_ensemble(module, batches)
     if settings.compile:
         ensemble.compile()
@@ -194,5 +197,5 @@ def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings) -
 
 def prepare_ensemble(module: TrainingModule, batches: Batches) -> None:
     """Find where members diverge before the first step, so that every step draws the same amount of noise."""
-    if module.ensemble.branch is None or module.ensemble.example is None:  # a batch is made only if it is needed
-        module.ensemble.prepare(module.cast(next(iter(batches)).x))
+    if module.ensemble.executor.plan is None:  # a batch is made only if it is needed
+        module.ensemble.executor.prepare(module.ensemble, module.cast(next(iter(batches)).x))

@@ -12,9 +12,9 @@ from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch import Tensor
 
 from ..core import nested
-from ..core.ensemble import Criterion, Ensemble
+from ..core.ensemble import Ensemble
 from ..core.errors import FileError, PluribusError
-from ..core.pace import laid_out
+from ..core.losses import Criterion, count_losses
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
 from ..data.batches import Batch, Batches
@@ -58,7 +58,7 @@ class TrainingModule(L.LightningModule):
         self.criterion = criterion or make_criterion(ensemble, settings.label_smoothing)
         self.epoch_loss = [0.0, 0]  # sum of the losses in this epoch so far, and their number
         self.last_loss = float("nan")
-        self.parts = ensemble.state.count if ensemble.reduction == "sum" and not ensemble.sampled else 1
+        self.parts = count_losses(ensemble)
         """Losses are reported for one member, so that methods can be compared."""
         self.pending: list[tuple[int, Tensor]] = []
         self.scores: dict[str, float] = {}
@@ -99,7 +99,7 @@ class TrainingModule(L.LightningModule):
         x, y, weight = batch
         step, epoch = self.global_step, len(self.train_batches)
         set_seed(derive_seed(self.settings.seed, STEP, step, self.global_rank))
-        views, targets = self.ensemble.deal(laid_out(self.ensemble, self.cast(x)), y)
+        views, targets = self.ensemble.deal(self.ensemble.executor.lay_out(self.cast(x)), y)
         temper = optimizers.compute_penalty_factor(step, epoch, self.settings)
         loss = self.ensemble.objective(self.ensemble(views), targets, self.criterion, self.rows, temper)
         loss = loss * weight if weight != 1.0 else loss
@@ -121,6 +121,7 @@ class TrainingModule(L.LightningModule):
 
     def configure_optimizers(self) -> Any:
         optimizer = optimizers.make_optimizer(self.ensemble.param_groups(), self.settings)
+        self.ensemble.check_optimizer(optimizer, clips_gradient=self.settings.clip is not None)
         epoch = len(self.train_batches)
         share = functools.partial(
             optimizers.compute_rate_factor, steps=epoch * self.settings.epochs, epoch=epoch, settings=self.settings
@@ -137,7 +138,7 @@ class TrainingModule(L.LightningModule):
         assert self.tally is not None
         set_seed(derive_seed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
         x, y, _ = batch
-        outputs = self.ensemble(laid_out(self.ensemble, self.cast(x)))
+        outputs = self.ensemble(self.ensemble.executor.lay_out(self.cast(x)))
         if self.ensemble.task == "regression":
             outputs, y = self.preparation.unscale_targets(outputs), self.preparation.unscale_targets(y)
         self.tally.add(Predictive(outputs, self.ensemble.task), y)

@@ -58,7 +58,7 @@ def test_answers_are_those_of_the_pruned_weights(spec, to, kind):
     pruned = prune(ensemble, half(ensemble), share=0.5, to=to)
     layer = pruned.net[0]
     deviation = layer.affine(x.square(), layer.variance()).sqrt()
-    torch.testing.assert_close(layer.std(x), deviation, rtol=1e-9, atol=2e-8)  # √1e-16 stands for √0
+    torch.testing.assert_close(layer.compute_std(x), deviation, rtol=1e-9, atol=2e-8)  # √1e-16 stands for √0
     pruned(x)
     member = pruned.freeze(samples=1).member(0)
     fixed = layer.variance() == 0
@@ -81,7 +81,7 @@ def test_deviations_are_those_of_draws():
         ensemble = made(spec)
         ensemble(torch.randn(2, 6, dtype=torch.double))
         layer = ensemble.freeze(samples=500).net[0]
-        ratio = torch.stack([layer.plain(i).weight for i in range(500)]).std(0) / standard_deviations(ensemble)["0"]
+        ratio = torch.stack([layer.to_plain(i).weight for i in range(500)]).std(0) / standard_deviations(ensemble)["0"]
         assert (ratio - 1).abs().max() < 0.2
         assert ratio.mean().item() == pytest.approx(1, abs=0.025)
 
@@ -163,8 +163,8 @@ def test_the_sparse_product_is_the_dense_one(spec, shape, monkeypatch):
     original = layer.affine.deviation
     monkeypatch.setattr(layer.affine, "deviation", lambda x, v: (seen.append((v.layout, id(v))), original(x, v))[1])
     with torch.no_grad():
-        sparse, again = layer.std(x), layer.std(x)
-    dense = layer.std(x)  # with gradients, as in training
+        sparse, again = layer.compute_std(x), layer.compute_std(x)
+    dense = layer.compute_std(x)  # with gradients, as in training
     assert [layout for layout, _ in seen] == [torch.sparse_csr, torch.sparse_csr, torch.strided]
     assert seen[0][1] == seen[1][1]  # made once
     torch.testing.assert_close(sparse, dense, rtol=1e-12, atol=0)
@@ -172,7 +172,7 @@ def test_the_sparse_product_is_the_dense_one(spec, shape, monkeypatch):
     assert torch.equal(sparse, again)
     with torch.no_grad():
         next(p for p in (layer.sigma, layer.mean) if p is not None).mul_(2)
-        torch.testing.assert_close(layer.std(x) ** 2, 4 * dense**2, rtol=1e-9, atol=1e-14)  # changed weights are seen
+        torch.testing.assert_close(layer.compute_std(x) ** 2, 4 * dense**2, rtol=1e-9, atol=1e-14)  # changed weights are seen
 
 
 def test_few_zeros_and_convolutions_stay_dense(monkeypatch):
@@ -181,8 +181,8 @@ def test_few_zeros_and_convolutions_stay_dense(monkeypatch):
     layer = prune(ensemble, standard_deviations(ensemble), share=0.99).net[0]
     linear = prune(made(), standard_deviations(made()), share=0.8).net[0]
     with torch.no_grad():
-        assert layer.compressed(layer.variance()).layout is torch.strided
-        assert linear.compressed(linear.variance()).layout is torch.strided
+        assert layer.compress(layer.variance()).layout is torch.strided
+        assert linear.compress(linear.variance()).layout is torch.strided
 
 
 def test_half_precision_answers_in_half_precision(monkeypatch):
@@ -190,7 +190,7 @@ def test_half_precision_answers_in_half_precision(monkeypatch):
     ensemble = pluribus.ensemble(nn.Sequential(nn.Linear(40, 30)).bfloat16(), Variance(include="0")).eval()
     pruned = prune(ensemble, standard_deviations(ensemble), share=0.96)
     with torch.no_grad():
-        assert pruned.net[0].compressed(pruned.net[0].variance()).layout is torch.sparse_csr
+        assert pruned.net[0].compress(pruned.net[0].variance()).layout is torch.sparse_csr
         assert pruned(torch.randn(3, 40, dtype=torch.bfloat16)).dtype == torch.bfloat16
 
 

@@ -18,8 +18,6 @@ NEW_METHOD = '''
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pluribus.core.ensemble import Ensemble
-from pluribus.core.members import Members
 from pluribus.methods.batch_ensemble import BatchEnsemble
 
 

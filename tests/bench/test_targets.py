@@ -70,7 +70,7 @@ def test_dropout_stands_between_the_convolutions_of_all_nine_blocks():
     net = NETWORKS["resnet20"].make().eval()
     before = net(x)
     ensemble = add_dropout_to_blocks(net, x)
-    assert len(ensemble.changes) == 9
+    assert len(ensemble.conversion.changes) == 9
     torch.testing.assert_close(net.eval()(x), before)  # nothing else has changed
     block = net.get_submodule("1.0")
     assert isinstance(block.conv2[0], nn.Dropout)

@@ -16,14 +16,14 @@ def test_each_runs_one_layer_a_member(kind, shared):
     weight = torch.stack([layer.weight for layer in layers])
     bias = None if layers[0].bias is None else torch.stack([layer.bias for layer in layers])
     expected = torch.stack([layer(x[0 if shared else index]) for index, layer in enumerate(layers)])
-    torch.testing.assert_close(affine.each(x, weight, bias), expected, rtol=0, atol=1e-12)
+    torch.testing.assert_close(affine.run_each(x, weight, bias), expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", LAYERS)
 def test_a_plain_layer_comes_back(kind):
     make, shape = LAYERS[kind]
     layer = make()
-    again = Affine(layer).plain(layer.weight, layer.bias)
+    again = Affine(layer).make_layer(layer.weight, layer.bias)
     assert type(again) is type(layer)
     assert again.extra_repr() == layer.extra_repr()
     x = torch.randn(*shape)
@@ -32,7 +32,7 @@ def test_a_plain_layer_comes_back(kind):
 
 def test_a_plain_layer_shares_no_memory_with_its_source():
     layer = nn.Linear(3, 2)
-    again = Affine(layer).plain(layer.weight, layer.bias)
+    again = Affine(layer).make_layer(layer.weight, layer.bias)
     with torch.no_grad():
         again.weight.zero_()
     assert layer.weight.abs().sum() > 0
@@ -49,7 +49,7 @@ def test_deviations_leave_half_precision(dtype):
     """300² is infinite in float16, and √0 has no gradient."""
     layer = nn.Linear(4, 3).to(dtype)
     x = torch.tensor([[300.0] * 4, [0.0] * 4], dtype=dtype)
-    std = Affine(layer).deviation(x, layer.weight.square())
+    std = Affine(layer).measure_deviation(x, layer.weight.square())
     std.sum().backward()
     assert std.isfinite().all()
     assert layer.weight.grad.isfinite().all()

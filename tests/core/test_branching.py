@@ -10,7 +10,7 @@ from tests.networks import DenseCNN, NestedMLP, ResidualCNN, Transformer, images
 
 
 def branch(net, spec, x) -> tuple[str, str]:
-    return tuple(pluribus.ensemble(net, spec, example=x).branch)
+    return tuple(pluribus.ensemble(net, spec, example=x).executor.plan.branch)
 
 
 def test_the_batch_is_expanded_at_the_deepest_consistent_point():
@@ -40,7 +40,7 @@ def test_a_batch_on_another_axis_runs_the_members_one_after_the_other(length):
     ensemble = pluribus.ensemble(BatchSecond().double(), BatchEnsemble(members=2)).eval()
     x = torch.randn(3, length, 4, dtype=torch.double)
     answers = ensemble(x)
-    assert ensemble.branch.kind == "loop"
+    assert ensemble.executor.plan.branch.kind == "loop"
     assert "one after the other" in words(ensemble.describe())
     mixture = pluribus.ensemble(BatchSecond().double(), Mixture(members=2, parameters=2.0)).eval()
     torch.testing.assert_close(mixture(x)[0], mixture.member(0)(x), rtol=0, atol=1e-10)
@@ -73,7 +73,7 @@ def test_time_folded_into_the_batch_is_never_taken_for_members(time_major):
     answers = ensemble(x)
     for index in range(3):
         torch.testing.assert_close(ensemble.member(index)(x), answers[index], rtol=0, atol=1e-10)
-    assert ensemble.branch.kind == ("loop" if time_major else "input")
+    assert ensemble.executor.plan.branch.kind == ("loop" if time_major else "input")
 
 
 class Masked(nn.Module):
@@ -119,20 +119,20 @@ def test_a_network_that_mixes_its_rows_is_noticed_even_behind_a_layer_of_zeros(z
     ensemble = pluribus.ensemble(Centred(zeros), BatchEnsemble(members=2, include="stem"))
     before = [p.clone() for p in ensemble.parameters()]
     ensemble(torch.randn(5, 4))
-    assert ensemble.branch.kind == "loop"
+    assert ensemble.executor.plan.branch.kind == "loop"
     assert all(torch.equal(a, b) for a, b in zip(before, ensemble.parameters(), strict=True))
 
 
 def test_members_that_are_still_alike_do_not_hide_a_mistake():
     ensemble = pluribus.ensemble(Folding(time_major=True).double(), BatchEnsemble(members=3, init="ones", batches="split"))
     ensemble(torch.randn(4, 6, 4, dtype=torch.double))
-    assert ensemble.branch.kind == "loop"
+    assert ensemble.executor.plan.branch.kind == "loop"
 
 
 def test_the_first_pass_may_be_in_training_and_leaves_statistics_alone():
     net = ResidualCNN().train()
     ensemble = pluribus.ensemble(net, BatchEnsemble(members=2))
-    ensemble.prepare(images(4))
+    ensemble.executor.prepare(ensemble, images(4))
     assert ensemble.training
     assert torch.equal(ensemble.net.stem[1].running_mean, net.stem[1].running_mean)
     assert ensemble.net.stem[1].num_batches_tracked == 0
@@ -166,7 +166,7 @@ def test_a_first_pass_that_hides_the_axis_is_looked_through():
             return x.mean((1, 2)).unsqueeze(1) + self.scale * super().forward(x)
 
     ensemble = pluribus.ensemble(Scaled(), BatchEnsemble(members=2), example=torch.zeros(2, 4, 4))
-    assert ensemble.branch.kind == "loop"
+    assert ensemble.executor.plan.branch.kind == "loop"
 
 
 class Experts(nn.Module):
@@ -199,10 +199,10 @@ def test_rows_that_are_picked_by_their_content_are_never_taken_for_members():
 def test_inputs_of_another_length_are_looked_at_anew():
     ensemble = pluribus.ensemble(Folding(time_major=True).double(), BatchEnsemble(members=2)).eval()
     ensemble(torch.randn(4, 1, 4, dtype=torch.double))  # one time step: nothing to mistake
-    assert ensemble.branch.kind != "loop"
+    assert ensemble.executor.plan.branch.kind != "loop"
     x = torch.randn(4, 4, 4, dtype=torch.double)
     answers = ensemble(x)
-    assert ensemble.branch.kind == "loop"
+    assert ensemble.executor.plan.branch.kind == "loop"
     torch.testing.assert_close(ensemble.member(1)(x), answers[1], rtol=0, atol=1e-10)
 
     class Recurrent(nn.Module):
@@ -274,7 +274,7 @@ def test_several_inputs_come_as_a_tuple_or_a_dictionary():
         ensemble = pluribus.ensemble(Two().double(), spec)
         answers = ensemble.eval()((a, b))
         torch.testing.assert_close(ensemble({"a": a, "b": b}), answers)
-        assert ensemble.branch.kind in ("layer", "input")
+        assert ensemble.executor.plan.branch.kind in ("layer", "input")
         torch.testing.assert_close(ensemble.member(1)(a, b), answers[1], rtol=0, atol=1e-10)
         torch.testing.assert_close(ensemble.predict((a, b), batch_size=2).outputs, answers)
         ensemble.loss((a, b), torch.arange(5) % 2).backward()

@@ -12,7 +12,6 @@ from torch.nn.parallel import DistributedDataParallel
 
 import pluribus
 from pluribus import MIMO, BatchEnsemble, ConversionError, DeepEnsemble, Inner, Mixture, Single, Variance
-from pluribus.core.plain import select_output
 from tests.networks import NETWORKS, NestedMLP, ResidualCNN, images, vectors
 from tests.test_contract import METHODS
 
@@ -50,9 +49,8 @@ def test_the_output_that_is_meant_is_named(form, key):
         answers = ensemble(x)
         assert answers.shape == (ensemble.members, 4, 3)
         assert answers.abs().sum() > 0
-        torch.testing.assert_close(select_output(ensemble.member(0)(x), key), answers[0])
-        folded = select_output(ensemble.fold()(x), key)
-        torch.testing.assert_close(folded if ensemble.members > 1 else folded.unsqueeze(0), answers)
+        torch.testing.assert_close(ensemble.member(0)(x), answers[0])
+        torch.testing.assert_close(ensemble.fold()(x), answers)
 
 
 def test_a_network_may_return_more_in_training_than_in_evaluation():

@@ -52,7 +52,7 @@ def test_a_layer_that_draws_must_say_how_to_fix_its_draws():
             return x + self.draw(torch.randn, x.shape[1:], x)
 
     ensemble = pluribus.ensemble(NestedMLP(), MCDropout())
-    ensemble.net.stem[2] = Jitter(ensemble.state)
+    ensemble.net.stem[2] = Jitter()
     ensemble(vectors(2))
     with pytest.raises(Unsupported, match="Jitter cannot be frozen"):
         ensemble.freeze()

@@ -22,7 +22,7 @@ class Counting(Converted):
             self.computed += 1
             return self.source * 2
 
-        return self.once("double", compute, self.source)
+        return self.compute_once("double", compute, self.source)
 
 
 def test_what_is_known_is_not_computed_again_until_a_source_changes():
@@ -54,7 +54,7 @@ def test_a_copy_knows_nothing():
     layer = Counting().eval()
     with torch.no_grad():
         layer()
-    assert copy.deepcopy(layer)._known == {}
+    assert copy.deepcopy(layer)._computed == {}
 
 
 @pytest.mark.parametrize("spec", [Inner(3, include="*"), MIMO(2), Variance(samples=2), VariationalDropout(samples=2)], ids=str)

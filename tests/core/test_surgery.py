@@ -28,7 +28,7 @@ from tests.networks import NestedMLP, ResidualCNN, Transformer, images, tokens, 
 
 
 def changed(net: nn.Module, **options) -> list[str]:
-    return [change.name for change in pluribus.ensemble(net, Inner(**options)).changes]
+    return [change.name for change in pluribus.ensemble(net, Inner(**options)).conversion.changes]
 
 
 def test_names_globs_blocks_and_types_choose_layers():
@@ -147,7 +147,7 @@ def test_torchs_fused_encoder_does_not_read_past_converted_layers(mode):
 def test_the_fused_encoder_is_back_after_folding():
     ensemble = pluribus.ensemble(Transformer(), Inner(include="encoder"))
     assert ensemble.net.encoder.layers[0].activation_relu_or_gelu == 0
-    assert ensemble.fold().encoder.layers[0].activation_relu_or_gelu == 1
+    assert ensemble.member(0).encoder.layers[0].activation_relu_or_gelu == 1
 
 
 def test_modules_in_plain_lists_are_copied_with_the_rest():
@@ -174,9 +174,9 @@ def test_parametrized_layers_and_layers_with_their_own_forward_are_left():
 
     net = nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4)), Doubling(4, 4), nn.Linear(4, 2))
     ensemble = pluribus.ensemble(net, Inner())
-    assert [change.name for change in ensemble.changes] == ["2"]
-    assert "parametrization" in ensemble.left["0"]
-    assert "Doubling has a forward of its own" in ensemble.left["1"]
+    assert [change.name for change in ensemble.conversion.changes] == ["2"]
+    assert "parametrization" in ensemble.conversion.left["0"]
+    assert "Doubling has a forward of its own" in ensemble.conversion.left["1"]
 
 
 def test_lazy_layers_must_run_once_first():
@@ -255,7 +255,7 @@ def test_a_transposed_convolution_may_be_told_its_output_size(spec, named):
         x = torch.randn(3, 1, size, size, dtype=torch.double)
         answers = ensemble(x)
         assert answers.shape[1:] == (3, 3, size, size)
-        plain = ensemble if ensemble.plain_members else ensemble.freeze() if ensemble.sampled else None
+        plain = ensemble if ensemble.count_plain_members() else ensemble.freeze() if ensemble.sampled else None
         if plain is not None and not isinstance(spec, (Maxout, MCDropout)):
             torch.testing.assert_close(plain.member(0)(x), plain(x)[0], rtol=0, atol=1e-10)
     ensemble.train().loss(x, torch.zeros(3, size, size, dtype=torch.long), examples=10).backward()
@@ -295,14 +295,14 @@ def test_old_weight_norm_is_left():
         warnings.simplefilter("ignore")
         net = nn.Sequential(nn.Linear(4, 4), nn.utils.weight_norm(nn.Linear(4, 3)))
         net[1].weight = net[1].weight.detach()
-    assert "parametrization" in pluribus.ensemble(net, Inner()).left["1"]
+    assert "parametrization" in pluribus.ensemble(net, Inner()).conversion.left["1"]
 
 
 def test_new_weights_train_even_in_place_of_frozen_ones():
     net = NestedMLP().requires_grad_(False)
     for spec in (Maxout(), Variance(), Multihead(), Inner(init="paper"), MIMO(init="fresh")):
         ensemble = pluribus.ensemble(net, spec)
-        fresh = [p for change in ensemble.changes for p in ensemble.net.get_submodule(change.name).parameters()]
+        fresh = [p for change in ensemble.conversion.changes for p in ensemble.net.get_submodule(change.name).parameters()]
         assert any(p.requires_grad for p in fresh), spec
     for spec in (Inner(), MIMO(), Mixture(parameters=3.0)):
         kept = pluribus.ensemble(net, spec)

@@ -4,7 +4,6 @@ from torch import nn
 
 import pluribus
 from pluribus import BatchEnsemble
-from pluribus.core import pace
 from pluribus.methods import batch_ensemble
 from pluribus.methods.batch_ensemble import Fused
 from tests.networks import NestedMLP, ResidualCNN, images, vectors
@@ -29,7 +28,7 @@ def test_a_materialised_member_equals_its_plain_layer(kind):
 def test_a_members_weight_is_the_rank_one_scaling_of_the_shared_one():
     layer = pluribus.ensemble(nn.Linear(4, 3).double(), BatchEnsemble(members=2)).net
     expected = layer.shared * torch.outer(layer.s[1], layer.r[1])  # W ∘ (s rᵀ), W [O, I]
-    torch.testing.assert_close(layer.plain(1).weight, expected.detach())
+    torch.testing.assert_close(layer.to_plain(1).weight, expected.detach())
 
 
 def test_factors_start_as_asked():
@@ -157,7 +156,9 @@ def test_a_member_alone_and_all_together_answer_the_same_in_every_form():
     ensemble = pluribus.ensemble(net, BatchEnsemble(members=3)).eval()
     x = torch.randn(40, 2, 6, 6, dtype=torch.double)
     together = ensemble(x)
-    assert not pace.apart(ensemble, x)
+    assert not ensemble.executor.runs_apart(ensemble, ensemble.executor.plan, len(x))
     for index in range(3):
-        torch.testing.assert_close(together[index], ensemble.alone(x, index), rtol=0, atol=1e-12)
+        torch.testing.assert_close(
+            together[index], ensemble.executor.run_alone(ensemble, x, index, ensemble.executor.plan), rtol=0, atol=1e-12
+        )
         torch.testing.assert_close(together[index], ensemble.member(index)(x), rtol=0, atol=1e-12)

@@ -115,8 +115,10 @@ def test_stacked_members_answer_and_train_as_networks_of_their_own():
 
 
 def test_only_networks_whose_weights_are_all_in_linear_layers_are_stacked():
-    assert pluribus.ensemble(NestedMLP(), DeepEnsemble(2)).branch is not None, "a forward of its own may read weights"
-    assert pluribus.ensemble(NestedMLP(), DeepEnsemble(2, stacked=True)).branch is None
+    assert pluribus.ensemble(NestedMLP(), DeepEnsemble(2)).net.__class__ is nn.ModuleList, (
+        "a forward of its own may read weights"
+    )
+    assert pluribus.ensemble(NestedMLP(), DeepEnsemble(2, stacked=True)).net.__class__ is NestedMLP
     with pytest.raises(ConversionError, match="all in linear layers"):
         pluribus.ensemble(ResidualCNN(), DeepEnsemble(2, stacked=True))
     with pytest.raises(ValueError, match="plain networks"):

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch import nn
+from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 import pluribus
 from pluribus import Inner
@@ -72,7 +73,7 @@ def test_under_sgd_it_is_the_base_layer_at_a_smaller_rate_and_a_larger_decay(nes
             loss.backward()
             optimizer.step()
     for name, parameter in base.named_parameters():
-        ours_now = dict(ensemble.fold().named_parameters())[name]
+        ours_now = dict(ensemble.member(0).named_parameters())[name]
         torch.testing.assert_close(ours_now, parameter, rtol=0, atol=1e-10)
     layers = [m for m in ensemble.modules() if isinstance(m, Averaged)]
     for layer, before in zip(layers, start, strict=True):
@@ -103,7 +104,7 @@ def test_keeping_a_network_gives_copies_the_variance_of_the_paper_about_it():
 
 def test_folding_by_inverse_variance_follows_equation_11():
     ensemble = pluribus.ensemble(nn.Linear(5, 4).double(), Inner(copies=3, fold="inverse-variance", init="paper"))
-    inner, folded = ensemble.net, ensemble.fold()
+    inner, folded = ensemble.net, ensemble.fold().nets[0]
     inverse = [1 / inner.weights[i].var(correction=1) for i in range(3)]
     expected = sum(v * w for v, w in zip(inverse, inner.weights, strict=True)) / sum(inverse)
     torch.testing.assert_close(folded.weight, expected.detach(), rtol=0, atol=1e-12)
@@ -113,9 +114,12 @@ def test_folding_by_inverse_variance_follows_equation_11():
 
 def test_ien_takes_convolutions_and_ien_fc_takes_both():
     net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3))
-    assert [c.name for c in pluribus.ensemble(net, Inner()).changes] == ["0"]
-    assert [c.name for c in pluribus.ensemble(net, Inner(include="*")).changes] == ["0", "3"]
-    assert [c.name for c in pluribus.ensemble(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)), Inner()).changes] == ["0", "1"]
+    assert [c.name for c in pluribus.ensemble(net, Inner()).conversion.changes] == ["0"]
+    assert [c.name for c in pluribus.ensemble(net, Inner(include="*")).conversion.changes] == ["0", "3"]
+    assert [c.name for c in pluribus.ensemble(nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)), Inner()).conversion.changes] == [
+        "0",
+        "1",
+    ]
 
 
 def test_it_stores_m_copies_and_no_spare():
@@ -217,16 +221,28 @@ def test_lean_survives_saving_with_its_copies(tmp_path):
     ],
 )
 def test_lean_refuses_optimisers_that_take_copies_different_ways(make, said):
-    net, x, y = nn.Linear(3, 2), torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+    net = nn.Linear(3, 2)
     for lean in (True, False):
         ensemble = pluribus.ensemble(net, Inner(lean=lean))
         optimizer = make(ensemble.param_groups())
-        ensemble.loss(x, y).backward()
         if lean:
             with pytest.raises(Unsupported, match=said):
-                optimizer.step()
+                ensemble.check_optimizer(optimizer)
         else:
-            optimizer.step()
+            ensemble.check_optimizer(optimizer)
+
+
+def test_lean_leaves_the_optimisers_of_others_alone():
+    """Nothing is installed for the whole process: only `check_optimizer` looks."""
+    pluribus.ensemble(nn.Linear(3, 2), Inner(lean=True))
+    assert not _global_optimizer_pre_hooks
+
+
+def test_fit_refuses_an_optimiser_that_is_not_exact():
+    lean = pluribus.ensemble(nn.Linear(3, 2), Inner(lean=True))
+    rows = torch.utils.data.TensorDataset(torch.randn(8, 3), torch.randint(0, 2, (8,)))
+    with pytest.raises(Unsupported, match="cannot be trained by Adam with weight_decay"):
+        pluribus.fit(lean, rows, epochs=1, optimizer="adam", weight_decay=0.1, progress=False)
 
 
 def test_coupled_decay_in_adam_really_takes_copies_different_ways():
@@ -246,5 +262,5 @@ def test_coupled_decay_in_adam_really_takes_copies_different_ways():
 def test_lean_refuses_to_clip_by_a_norm_that_counts_copies():
     lean = pluribus.ensemble(nn.Linear(3, 2), Inner(lean=True))
     rows = torch.utils.data.TensorDataset(torch.randn(8, 3), torch.randint(0, 2, (8,)))
-    with pytest.raises(Unsupported, match="clip cannot be used here"):
+    with pytest.raises(Unsupported, match="cannot be trained with gradient clipping"):
         pluribus.fit(lean, rows, epochs=1, clip=1.0, progress=False)

@@ -14,7 +14,7 @@ def test_it_is_the_maximum_of_separate_layers(kind):
     ensemble = pluribus.ensemble(make().double(), Maxout(copies=3, include="*"))
     layer = ensemble.net
     x = torch.randn(*shape, dtype=torch.double)
-    plain = [layer.affine.plain(layer.weights[i], None if layer.biases is None else layer.biases[i])(x) for i in range(3)]
+    plain = [layer.affine.make_layer(layer.weights[i], None if layer.biases is None else layer.biases[i])(x) for i in range(3)]
     torch.testing.assert_close(ensemble(x)[0], torch.stack(plain).amax(0), rtol=0, atol=1e-12)
 
 

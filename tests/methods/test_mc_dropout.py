@@ -33,7 +33,7 @@ def test_idle_dropout_gets_the_rate():
 
 def test_a_network_without_dropout_gets_it_before_every_layer_but_the_first():
     ensemble = pluribus.ensemble(NestedMLP(), MCDropout(rate=0.2))
-    assert [change.name for change in ensemble.changes] == ["body.0.0", "body.1.0", "body.2.0", "head"]
+    assert [change.name for change in ensemble.conversion.changes] == ["body.0.0", "body.1.0", "body.2.0", "head"]
     assert "had no dropout layer: dropout of 0.2 was put before body.0.0, body.1.0, body.2.0, head" in words(
         ensemble.describe()
     )

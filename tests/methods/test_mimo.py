@@ -4,7 +4,8 @@ from torch import nn
 
 import pluribus
 from pluribus import MIMO, ConversionError, Views
-from pluribus.methods.mimo import Merge, dealing
+from pluribus.core.passes import Pass, call_in_pass
+from pluribus.methods.mimo import Merge, draw_dealing
 from tests.networks import NETWORKS, Backwards, DenseCNN, NestedMLP, ResidualCNN, images, vectors
 
 
@@ -14,14 +15,14 @@ from tests.networks import NETWORKS, Backwards, DenseCNN, NestedMLP, ResidualCNN
 def test_views_have_the_promised_marginals_and_the_promised_shared_share(members, repetition, share):
     size = 10
     spec = MIMO(members, input_repetition=share, batch_repetition=repetition, init="fresh")
-    index = dealing(size, spec)
+    index = draw_dealing(size, spec)
     total = size * repetition
     assert index.shape == (members, total)
     for view in index:  # every member sees every row, `repetition` times
         assert view.bincount(minlength=size).tolist() == [repetition] * size
     own = int(total * (1 - share))
     assert (index[:, own:] == index[0, own:]).all()  # the shared share, for all members at once
-    many = torch.stack([dealing(size, spec) for _ in range(4000)])
+    many = torch.stack([draw_dealing(size, spec) for _ in range(4000)])
     # at any one place, any row is as likely as any other
     counts = many[:, 1, 0].bincount(minlength=size).double() / 4000
     assert (counts - 1 / size).abs().max() < 5 * (0.1 * 0.9 / 4000) ** 0.5
@@ -29,7 +30,7 @@ def test_views_have_the_promised_marginals_and_the_promised_shared_share(members
 
 def test_the_shared_share_is_shared_by_chance_beyond_the_fixed_count():
     """Two members agree on the last n − k places always, and on a shuffled place with probability 1/k."""
-    many = torch.stack([dealing(20, MIMO(2, input_repetition=0.5)) for _ in range(5000)])
+    many = torch.stack([draw_dealing(20, MIMO(2, input_repetition=0.5)) for _ in range(5000)])
     met = (many[:, 0] == many[:, 1]).double().mean(0)
     assert (met[10:] == 1).all()
     assert (met[:10] - 0.1).abs().max() < 5 * (0.09 / 5000) ** 0.5
@@ -61,9 +62,7 @@ def test_the_first_layer_is_the_sum_of_the_members_layers(groups, transposed):
     merge = ensemble.net[0]
     x = torch.randn(3, 5, 4, 6, 6, dtype=torch.double)
     ensemble(Views(x))
-    ensemble.state.dealt = True
-    merged = merge(x.flatten(0, 1))
-    ensemble.state.dealt = False
+    merged = call_in_pass(Pass(3, 5, dealt=True), merge, x.flatten(0, 1))
     parts = [merge.affine(x[m], merge.weights[m]) for m in range(3)]
     torch.testing.assert_close(merged, sum(parts) + merge.offset.view(-1, 1, 1), rtol=0, atol=1e-12)
 
@@ -104,7 +103,11 @@ def test_it_folds_to_an_ordinary_network_with_m_heads():
     folded = ensemble.fold()
     plain = {nn.Conv2d, nn.BatchNorm2d, nn.Linear, nn.ReLU, nn.Sequential, nn.Identity}
     own = [type(module).__module__ for module in folded.modules() if type(module) not in plain]
-    assert set(own) == {"tests.networks", "pluribus.core.plain"}  # the network's own blocks, and the reshaping of the heads
+    assert set(own) == {
+        "tests.networks",
+        "pluribus.core.heads",
+        "pluribus.core.folding",
+    }  # the network's own blocks, and the reshaping of the heads
     extra = sum(p.numel() for p in folded.parameters()) - sum(p.numel() for p in net.parameters())
     assert extra == 2 * (12 * 3 + 3)  # two more heads, and nothing else
 
@@ -208,12 +211,13 @@ def test_a_network_that_goes_on_using_the_size_of_its_input_gets_the_inputs_side
     ensemble = pluribus.ensemble(Tokens(linear).double(), MIMO(3)).eval()
     x = torch.randn(3, 4, 5, 6, dtype=torch.double) if linear else torch.randn(3, 4, 3, 6, 6, dtype=torch.double)
     torch.testing.assert_close(ensemble(Views(x[:1].expand_as(x))), ensemble(x[0]), rtol=0, atol=1e-10)
-    assert ensemble.merge.wide
-    merged = sum(ensemble.merge.affine(x[m], ensemble.merge.weights[m]) for m in range(3))
+    assert ensemble.executor.plan.joins_channels
+    merge = next(module for module in ensemble.modules() if isinstance(module, Merge))
+    merged = sum(merge.affine(x[m], merge.weights[m]) for m in range(3))
     seen = []
-    ensemble.merge.register_forward_hook(lambda module, args, output: seen.append(output))
+    merge.register_forward_hook(lambda module, args, output: seen.append(output))
     ensemble(Views(x))
-    torch.testing.assert_close(seen[0], ensemble.merge.affine.shifted(merged[None], ensemble.merge.offset[None])[0])
+    torch.testing.assert_close(seen[0], merge.affine.add_to_channels(merged[None], merge.offset[None])[0])
     ensemble.train().loss(x[0], torch.arange(4) % 3).backward()
 
 

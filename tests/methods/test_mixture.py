@@ -27,7 +27,7 @@ def test_budgets_are_met_to_within_one_template(name, ratio, disjoint):
     used = count(ensemble)
     assert used <= budget
     if ensemble_is_full(ensemble, disjoint):
-        assert any("could not use" in note for note in ensemble.notes)
+        assert any("could not use" in note for note in ensemble.conversion.notes)
         return
     blob = not isinstance(ensemble.banks[0], Bank)
     smallest = 1 if blob else min(bank.templates[0].numel() for bank in ensemble.banks)
@@ -99,7 +99,7 @@ def test_a_weight_is_the_mixture_of_its_templates():
     for member in range(2):
         terms = zip(layer.coefficients[member], layer.where[member], strict=True)
         expected = sum(alpha * templates[index] for alpha, index in terms)  # eq. 2
-        torch.testing.assert_close(layer.plain(member).weight, expected.detach())
+        torch.testing.assert_close(layer.to_plain(member).weight, expected.detach())
 
 
 def test_members_have_their_own_normalisation():
@@ -122,7 +122,7 @@ def test_low_budgets_use_one_blob_and_meet_it():
     expected = sum(
         a * numbers[(start + torch.arange(size)) % len(numbers)] for a, start in zip(layer.coefficients[1], where, strict=True)
     )
-    torch.testing.assert_close(layer.plain(1).weight.flatten(), expected.detach())
+    torch.testing.assert_close(layer.to_plain(1).weight.flatten(), expected.detach())
     starts = [s for m in ensemble.net if isinstance(m, Mixed) for s in m.where[0].tolist()]
     sizes = [m.affine.template.weight.numel() for m in ensemble.net if isinstance(m, Mixed) for _ in range(5)]
     for here, step, after in zip(starts, sizes, starts[1:], strict=False):

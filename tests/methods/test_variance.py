@@ -6,6 +6,7 @@ from torch import nn
 
 import pluribus
 from pluribus import ConversionError, Variance
+from pluribus.core.passes import Pass, call_in_pass
 
 LAYERS = {
     "linear": (lambda: nn.Linear(6, 4), (3, 6)),
@@ -42,7 +43,7 @@ def test_the_variance_is_the_sum_of_squares(noise, factor):
     x = torch.randn(2, 6, dtype=torch.double)
     expected = factor * x.square() @ ensemble.net.sigma.square().T  # eq. 4
     torch.testing.assert_close(ensemble.eval()(x).var(0), expected, rtol=0.05, atol=0)
-    torch.testing.assert_close(ensemble.net.std(x).square(), expected, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(ensemble.net.compute_std(x).square(), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_weight_samples_are_shared_by_the_rows_and_activation_samples_are_not():
@@ -56,7 +57,7 @@ def test_weight_samples_are_shared_by_the_rows_and_activation_samples_are_not():
 @pytest.mark.parametrize(("noise", "values"), [("bernoulli", [-1.0, 1.0]), ("uniform", None)])
 def test_the_noises_are_what_they_are_called(noise, values):
     layer = pluribus.ensemble(nn.Linear(50, 40), Variance(noise=noise, include="*")).net
-    epsilon = layer.epsilon(layer.sigma)
+    epsilon = call_in_pass(Pass(1), layer.draw_noise, layer.sigma)
     assert epsilon.mean().abs() < 0.1
     if values:
         assert sorted(epsilon.unique().tolist()) == values
@@ -67,8 +68,8 @@ def test_the_noises_are_what_they_are_called(noise, values):
 
 def test_by_default_the_layer_before_the_classifier_is_taken():
     net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 6), nn.ReLU(), nn.Linear(6, 3))
-    assert [change.name for change in pluribus.ensemble(net, Variance()).changes] == ["2"]
-    assert [change.name for change in pluribus.ensemble(net, Variance(include="0")).changes] == ["0"]
+    assert [change.name for change in pluribus.ensemble(net, Variance()).conversion.changes] == ["2"]
+    assert [change.name for change in pluribus.ensemble(net, Variance(include="0")).conversion.changes] == ["0"]
     with pytest.raises(ConversionError, match="no layer before the classifier"):
         pluribus.ensemble(nn.Sequential(nn.Linear(3, 2)), Variance())
 
@@ -92,7 +93,7 @@ def test_the_standard_deviation_is_computed_once_for_all_draws():
     ensemble(torch.randn(2, 4))
     seen = []
     layer = ensemble.net[0]
-    original = layer.std
-    layer.std = lambda x: (seen.append(x.shape), original(x))[1]
+    original = layer.compute_std
+    layer.compute_std = lambda x: (seen.append(x.shape), original(x))[1]
     ensemble(torch.randn(5, 4))
     assert seen == [(5, 4)]

@@ -177,7 +177,7 @@ def test_the_four_answers():
     ensemble.answer = "mean"
     torch.testing.assert_close(ensemble(x)[0], layer(x), rtol=0, atol=1e-12)
     ensemble.answer = "zero-mean"
-    y, std = ensemble(x).detach(), ensemble.net.std(x).detach()
+    y, std = ensemble(x).detach(), ensemble.net.compute_std(x).detach()
     assert ((y.mean(0) - layer.bias).abs() / std).max() < 6 / 5000**0.5  # the means are gone, the bias is not
     torch.testing.assert_close(y.std(0), std, rtol=0.1, atol=0)
     with pytest.raises(ValueError, match="one of 'average'"):

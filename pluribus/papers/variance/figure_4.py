@@ -37,7 +37,7 @@ def measure(options: Json, workspace: Workspace) -> Json:
 
 def sum_probabilities(done: Trained, count: int, seed: int, singles: list[float]) -> torch.Tensor:
     """Return the summed probabilities `[B, C]` of `count` weight samples, and append the accuracy of each to `singles`."""
-    done.ensemble.ready(done.x[:2])
+    done.ensemble.executor.prepare(done.ensemble, done.x[:2])
     set_seed(seed)
     members = done.ensemble.freeze(count).predict(done.x).members  # [M, B, C]
     singles += (members.argmax(2) == done.y).double().mean(1).tolist()

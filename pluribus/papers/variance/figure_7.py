@@ -73,7 +73,7 @@ def measure(options: Json, workspace: Workspace) -> Json:
 def join_networks(parts: list[Ensemble], method: str) -> Ensemble:
     """Return the ensemble that is attacked: one network, one noisy network with ten draws, or a deep ensemble of the parts."""
     if method == "dropout":
-        return pluribus.ensemble(parts[0].fold(), MCDropout(samples=DRAWS))
+        return pluribus.ensemble(parts[0].member(0), MCDropout(samples=DRAWS))
     if method in ("deterministic", "variance"):
         parts[0].samples = DRAWS
         return parts[0]
@@ -88,7 +88,7 @@ def join_networks(parts: list[Ensemble], method: str) -> Ensemble:
 
 def copy_base_network(part: Ensemble) -> torch.nn.Module:
     """Return the network that the part was made from, with arbitrary weights."""
-    return part.base.to_empty(device="cpu")
+    return part.conversion.base.to_empty(device="cpu")
 
 
 def tabulate(found: Found) -> list[Json]:

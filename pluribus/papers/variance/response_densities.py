@@ -54,7 +54,7 @@ def measure_response(ensemble: Ensemble, x: Tensor, layer: str, batch_size: int 
     means, stds = [], []
     try:
         with evaluation_mode(ensemble):
-            ensemble.ready(x)
+            ensemble.executor.prepare(ensemble, x)
             for start in range(0, len(x), batch_size):
                 rows = x[start : start + batch_size]
                 seen.clear()
@@ -62,7 +62,7 @@ def measure_response(ensemble: Ensemble, x: Tensor, layer: str, batch_size: int 
                 entering = seen[-1][: len(rows)]  # if the members have separate inputs here, the first member's
                 if entering.dim() != 2:
                     raise ValueError(f"{layer} must be a linear layer of rows, got inputs of shape {list(entering.shape)}")
-                stds.append(module.std(entering))
+                stds.append(module.compute_std(entering))
                 means.append(module.affine(entering, module.mu, module.offset))
     finally:
         hook.remove()

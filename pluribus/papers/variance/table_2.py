@@ -42,7 +42,7 @@ def measure(options: Json, workspace: Workspace) -> Json:
     ensemble, x, y = done.ensemble, done.x, done.y
     chance = y.bincount().max().item() / len(y)
     if ensemble.spec.name == "single":
-        sampled = pluribus.ensemble(ensemble.fold(), MCDropout(samples=SAMPLES))
+        sampled = pluribus.ensemble(ensemble.member(0), MCDropout(samples=SAMPLES))
         det = measure_accuracy(ensemble, x, y)
         one, many = (measure_accuracy(sampled, x, y, samples=samples) for samples in (1, SAMPLES))
         return {"one": one, "det": det, "many": many, "most_frequent": chance, "rows": len(y), "log_alpha": {}}

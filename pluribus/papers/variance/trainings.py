@@ -192,7 +192,7 @@ def load_start(training: Training, workspace: Workspace) -> nn.Module | None:
     """Return the trained network to start from, or None."""
     if training.start is None:
         return None
-    net = train_once(Training.from_json(training.start), workspace).ensemble.fold().train()
+    net = train_once(Training.from_json(training.start), workspace).ensemble.member(0).train()
     return remove_late_dropout(net) if training.network.get("variational") else net
 
 

@@ -12,7 +12,7 @@ from pluribus.papers.variance.networks import build_network
 def logits(ensemble, x, sign):
     """Of one draw of the weights, or of the same with all signs turned."""
     torch.manual_seed(3)
-    ensemble.ready(x)
+    ensemble.executor.prepare(ensemble, x)
     frozen = ensemble.freeze(1)
     for layer in find_random_layers(frozen.net).values():
         layer.frozen.mul_(sign)

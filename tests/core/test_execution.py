@@ -7,10 +7,15 @@ from torch.utils.checkpoint import checkpoint
 
 import pluribus
 from pluribus import BatchEnsemble, DeepEnsemble, MCDropout, Mixture, TreeNet, Variance
-from pluribus.core import pace
+from pluribus.core import execution
+from pluribus.core.branching import uses_images
 from tests.networks import ResidualCNN, images
 
 SPECS = [BatchEnsemble(3), BatchEnsemble(3, batches="split"), Mixture(3), DeepEnsemble(3, stacked=True), Variance(samples=3)]
+
+
+def runs_apart(ensemble: pluribus.Ensemble, x: torch.Tensor) -> bool:
+    return ensemble.executor.runs_apart(ensemble, ensemble.executor.plan, len(x))
 
 
 def plain() -> nn.Module:
@@ -25,39 +30,39 @@ def test_members_one_after_the_other_answer_and_learn_as_they_do_together(spec, 
     x, y = torch.randn(12, 6, dtype=torch.double), torch.arange(12) % 3
     found = []
     for least in (10**9, 1):
-        monkeypatch.setattr(pace, "APART", least)
+        monkeypatch.setattr(execution, "APART_SIZE", least)
         ensemble.zero_grad()
         torch.manual_seed(1)
         views, targets = ensemble.deal(x, y)
         outputs = ensemble(views)
         ensemble.objective(outputs, targets).backward()
         found.append([outputs.detach(), *(p.grad.clone() for p in ensemble.parameters())])
-        assert ensemble.state.only == (None if least > 1 or ensemble.sampled else 2)
+        assert runs_apart(ensemble, x) == (least == 1 and not ensemble.sampled)
     for together, apart in zip(*found, strict=True):
         torch.testing.assert_close(together, apart, rtol=0, atol=1e-12)
 
 
 def test_members_that_meet_in_a_batchnorm_train_together(monkeypatch):
     x = images(4)
-    monkeypatch.setattr(pace, "APART", 1)
+    monkeypatch.setattr(execution, "APART_SIZE", 1)
     shared = pluribus.ensemble(ResidualCNN(), BatchEnsemble(2))
     own = pluribus.ensemble(ResidualCNN(), BatchEnsemble(2, batchnorm="own"))
     for ensemble in (shared, own):
         ensemble(x)
-    assert not pace.apart(shared.train(), x)
-    assert pace.apart(own.train(), x)
-    assert pace.apart(shared.eval(), x), "in evaluation a BatchNorm sees row by row"
+    assert not runs_apart(shared.train(), x)
+    assert runs_apart(own.train(), x)
+    assert runs_apart(shared.eval(), x), "in evaluation a BatchNorm sees row by row"
     reference = shared(x)
-    monkeypatch.setattr(pace, "APART", 10**9)
+    monkeypatch.setattr(execution, "APART_SIZE", 10**9)
     torch.testing.assert_close(shared(x), reference, rtol=0, atol=1e-4)
 
 
 @pytest.mark.parametrize("spec", [TreeNet(2), MCDropout(samples=2)], ids=str)
 def test_what_members_share_is_never_computed_twice(spec, monkeypatch):
-    monkeypatch.setattr(pace, "APART", 1)
+    monkeypatch.setattr(execution, "APART_SIZE", 1)
     ensemble = pluribus.ensemble(ResidualCNN(), spec, example=images(2)).eval()
     ensemble(images(4))
-    assert not pace.apart(ensemble, images(4))
+    assert not runs_apart(ensemble, images(4))
 
 
 class Checkpointed(nn.Module):
@@ -82,7 +87,7 @@ def test_members_stay_together_where_gradient_checkpointing_will_run_them_again(
     x, y = torch.randn(12, 6, dtype=torch.double, requires_grad=True), torch.arange(12) % 3
     found = []
     for least in (10**9, 1):
-        monkeypatch.setattr(pace, "APART", least)
+        monkeypatch.setattr(execution, "APART_SIZE", least)
         ensemble.zero_grad()
         ensemble.loss(x, y).backward()
         found.append([p.grad.clone() for p in ensemble.parameters()])
@@ -94,10 +99,10 @@ def test_an_answer_takes_fewer_rows_at_once_the_more_a_row_takes():
     net = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 32 * 32, 10))
     ensemble = pluribus.ensemble(net, MCDropout(samples=20), example=torch.randn(2, 3, 32, 32)).eval()
     ensemble(torch.randn(2, 3, 32, 32))
-    few = ensemble.at_once
+    few = ensemble.executor.choose_chunk_rows(ensemble)
     ensemble.samples = 200
-    assert few * 20 * ensemble.extent.branched <= pace.AT_ONCE
-    assert ensemble.at_once <= few // 10 + 1
+    assert few * 20 * ensemble.executor.plan.branched_size <= execution.CHUNK_SIZE
+    assert ensemble.executor.choose_chunk_rows(ensemble) <= few // 10 + 1
 
 
 class Viewing(nn.Module):
@@ -120,15 +125,15 @@ def test_channels_come_last_where_the_network_takes_them_so(spec):
             continue  # it needs two layers
         ensemble = pluribus.ensemble(net, spec, example=x[:2])
         answer = ensemble.predict(x)
-        assert ensemble.channels_last == taken
-        assert pace.laid_out(ensemble, x).is_contiguous(memory_format=torch.channels_last) == taken
+        assert ensemble.executor.plan.channels_last == taken
+        assert ensemble.executor.lay_out(x).is_contiguous(memory_format=torch.channels_last) == taken
         if not ensemble.sampled:
             torch.testing.assert_close(answer.outputs, ensemble.eval()(x), rtol=0, atol=1e-5)
 
 
 def test_one_channel_is_left_as_it_is():
-    assert not pace.convolves(nn.Conv2d(1, 4, 3), torch.randn(2, 1, 8, 8))
-    assert pace.convolves(nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8))
+    assert not uses_images(nn.Conv2d(1, 4, 3), torch.randn(2, 1, 8, 8))
+    assert uses_images(nn.Conv2d(3, 4, 3), torch.randn(2, 3, 8, 8))
 
 
 @pytest.mark.parametrize("spec", [pluribus.MIMO(2), BatchEnsemble(2, batches="split")], ids=str)
@@ -152,12 +157,11 @@ def test_a_dealt_batch_keeps_its_channels_last(spec):
 
 def test_a_second_search_for_the_branch_compares_members_that_run_together(monkeypatch):
     """One after the other they would agree with themselves, wherever they part."""
-    monkeypatch.setattr(pace, "APART", 1)
+    monkeypatch.setattr(execution, "APART_SIZE", 1)
     ensemble = pluribus.ensemble(ResidualCNN(), BatchEnsemble(2)).eval()
     ensemble(images(4))
-    assert pace.apart(ensemble, images(4))
-    kind, seen = type(ensemble), []
-    together = kind.together
-    monkeypatch.setattr(kind, "together", lambda self, x: seen.append(pace.apart(self, x)) or together(self, x))
-    ensemble.prepare(images(4))
+    assert runs_apart(ensemble, images(4))
+    seen, asked = [], execution.Executor.runs_apart
+    monkeypatch.setattr(execution.Executor, "runs_apart", lambda *args: seen.append(asked(*args)) or seen[-1])
+    ensemble.executor.search(ensemble, images(4))
     assert seen[0] is False

@@ -1,0 +1,219 @@
+"""How the members of an ensemble run: together or one after the other, from where on apart, and on how many rows at once.
+
+Together, members share calls, and all work before they part. One after the other, each has tensors that stay in the caches,
+and convolutions without copies between them; nothing is gained by sharing where members part at the first weights. Both give
+the same answers. The numbers here were found by measurement: docs/performance.md.
+
+An executor keeps the plan of its ensemble, and nothing that belongs to a single pass. A plan is replaced as a whole, so threads
+that run at the same moment each finish with the plan they began with.
+"""
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from . import nested
+from .branching import LOOP, attach_branch, find_plan
+from .errors import ConversionError, PluribusError
+from .members import MemberLayer, RecomputationError, RowsChangedError, name_layers
+from .modes import copy_for_evaluation
+from .nested import Views
+from .output import select_output
+from .passes import Branch, Pass, Plan, call_in_pass
+
+if TYPE_CHECKING:
+    from .ensemble import Ensemble
+
+APART_SIZE = 2**20
+"""Numbers in a member's largest tensor from which on members run one after the other."""
+CHUNK_SIZE = 2**21
+"""Numbers in the largest tensor that an answer may take: about what caches hold, and what the allocator keeps at hand."""
+CHUNK_ROWS = 4096
+
+
+class Executor:
+    """Runs the members of one ensemble. It keeps the `plan`, None before the first pass, and one row of an `example`."""
+
+    def __init__(self) -> None:
+        self.plan: Plan | None = None
+        self.example: Any = None
+        self._lock = threading.RLock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.RLock())
+
+    # --- one pass -------------------------------------------------------------------------------------------------
+
+    def run(self, ensemble: "Ensemble", x: Any) -> Tensor:
+        """A batch `[B, …]`, or dealt views, → `[M, B, C]`.
+
+        Only an error that a new search can cure leads to one: rows that do not fit the plan, or sizes that do not fit each
+        other where members share work. Every other error of the network is raised as it is.
+        """
+        plan = self.plan or self.prepare(ensemble, x)
+        try:
+            return self.run_plan(ensemble, x, plan)
+        except RecomputationError:
+            plan = replace(plan, has_trunk=True)  # never one after the other again
+            self.plan = plan
+            return self.run_plan(ensemble, x, plan)
+        except RowsChangedError:
+            again = self.search(ensemble, x)
+        except RuntimeError as error:
+            if plan.branch.kind not in ("layer", "module") or not is_size_mismatch(error):
+                raise
+            before, again = plan, self._search_quietly(ensemble, x, error)
+            if again.branch == before.branch:
+                raise
+        try:
+            return self.run_plan(ensemble, x, again)
+        except RowsChangedError:  # the network picks rows by their content
+            self.plan = again = replace(again, branch=Branch("loop"))
+            return self.run_plan(ensemble, x, again)
+
+    def run_plan(self, ensemble: "Ensemble", x: Any, plan: Plan, probe: Any = None) -> Tensor:
+        """All members on one batch by this plan: `[B, …]` or views → `[M, B, C]`."""
+        if plan.writes_input:
+            x = Views(nested.copy_tensors(x.batch)) if isinstance(x, Views) else nested.copy_tensors(x)
+        if plan.branch.kind == "none":
+            rows = nested.count_rows(x)
+            return check_answer(select_output(nested.call_network(ensemble.net, x), ensemble.output), rows).unsqueeze(0)
+        dealt = isinstance(x, Views)
+        rows = nested.count_rows(x.select(0) if dealt else x)
+        count = ensemble.members if probe is None else probe.count
+        if self.runs_apart(ensemble, plan, rows):
+            each = [x.select(index) if dealt else x for index in range(count)]
+            if plan.writes_input and not dealt:
+                each = [nested.copy_tensors(view) for view in each]
+            return torch.stack([self.run_alone(ensemble, view, index, plan, probe) for index, view in enumerate(each)])
+        if dealt:
+            entering = ensemble.join_views(x, plan)
+        elif plan.branch.kind == "input":
+            entering = nested.map_tensors(lambda leaf: nested.repeat_rows(leaf, count), x)
+        else:
+            entering = x
+        current = Pass(count, rows, plan, dealt=dealt, probe=probe)
+        answer = select_output(call_in_pass(current, nested.call_network, ensemble.net, entering), ensemble.output)
+        return check_answer(answer, count * rows).unflatten(0, (count, rows))
+
+    def run_alone(self, ensemble: "Ensemble", x: Any, index: int, plan: Plan = LOOP, probe: Any = None) -> Tensor:
+        """One member in a pass of its own: `[B, …]` → `[B, C]`."""
+        current = Pass(ensemble.members if probe is None else probe.count, nested.count_rows(x), plan, only=index, probe=probe)
+        return select_output(call_in_pass(current, nested.call_network, ensemble.net, x), ensemble.output)
+
+    def runs_apart(self, ensemble: "Ensemble", plan: Plan, rows: int) -> bool:
+        """Whether members run one after the other on so many rows: because they must, or because it is faster.
+
+        In training they must not if they meet in a BatchNorm: it is to see the rows of all.
+        """
+        if plan.branch.kind == "loop":
+            return True
+        if plan.branched_size * rows < APART_SIZE or not repeats_nothing(ensemble, plan, ensemble.members):
+            return False
+        return not (ensemble.training and shares_batchnorm(ensemble))
+
+    # --- the plan -------------------------------------------------------------------------------------------------
+
+    def prepare(self, ensemble: "Ensemble", x: Any) -> Plan:
+        """Find the plan, if there is none yet. The first forward pass does it by itself."""
+        with self._lock:
+            return self.plan if self.plan is not None else self.search(ensemble, x)
+
+    def search(self, ensemble: "Ensemble", x: Any) -> Plan:
+        """Find a plan on two rows of this batch, and keep it."""
+        # Not as a decorator: that would import the compiler, and with it half of what `import pluribus` takes.
+        search = torch.compiler.disable(self._search) if torch.compiler.is_compiling() else self._search
+        with self._lock:
+            return search(ensemble, x)
+
+    def _search(self, ensemble: "Ensemble", x: Any) -> Plan:
+        x = x.select(0) if isinstance(x, Views) else x
+        if nested.count_rows(x) == 0:
+            raise ValueError("the first batch must have at least one row, got none")
+        name_layers(ensemble.net)  # somebody may have put in a layer since
+        try:
+            plan = find_plan(ensemble, self, x)
+        except Exception as error:
+            if not isinstance(error, PluribusError):
+                error.add_note("This came from the first, small pass through the converted network, in evaluation mode.")
+            raise
+        attach_branch(ensemble.net, plan.branch)
+        self.example = nested.map_tensors(lambda leaf: leaf[:1].detach().clone(), x)
+        self.plan = plan
+        return plan
+
+    def _search_quietly(self, ensemble: "Ensemble", x: Any, error: RuntimeError) -> Plan:
+        """A new search after an error; if that fails, too, the first error is the one to show."""
+        before = self.plan, self.example
+        try:
+            return self.search(ensemble, x)
+        except Exception:
+            self.plan, self.example = before
+        raise error
+
+    def keep_branch(self, ensemble: "Ensemble", branch: Branch) -> Plan:
+        """Let members part at `branch` from now on."""
+        assert self.plan is not None
+        with self._lock:
+            attach_branch(ensemble.net, branch)
+            self.plan = replace(self.plan, branch=branch)
+            return self.plan
+
+    # --- how much at once -----------------------------------------------------------------------------------------
+
+    def choose_chunk_rows(self, ensemble: "Ensemble") -> int:
+        """How many rows to answer at once in evaluation, so that memory does not grow with M."""
+        members, plan = ensemble.count_members(training=False), self.plan or Plan(Branch("input"))
+        if repeats_nothing(ensemble, plan, members):  # few, large steps cost least where a member is alone
+            return max(1, min(CHUNK_ROWS, 2 * CHUNK_SIZE // max(plan.branched_size, plan.shared_size)))
+        return max(1, min(CHUNK_ROWS // members, CHUNK_SIZE // max(members * plan.branched_size, plan.shared_size)))
+
+    def lay_out(self, x: Any) -> Any:
+        """The batch in the memory layout that the ensemble takes fastest. The numbers are the same."""
+        if self.plan is None or not self.plan.channels_last or not isinstance(x, Tensor):
+            return x
+        return x.contiguous(memory_format=torch.channels_last)
+
+
+def repeats_nothing(ensemble: "Ensemble", plan: Plan, members: int) -> bool:
+    """Whether members that run one after the other repeat no work. Draws have their first layer in common."""
+    return members > 1 and not ensemble.sampled and not plan.has_trunk
+
+
+def shares_batchnorm(ensemble: "Ensemble") -> bool:
+    """Whether a BatchNorm that learns sees the rows of all members."""
+    own = {part for layer in ensemble.net.modules() if isinstance(layer, MemberLayer) for part in layer.modules()}
+    norms = (module for module in ensemble.net.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm))
+    return any(norm.training and norm not in own for norm in norms)
+
+
+def is_size_mismatch(error: RuntimeError) -> bool:
+    """Whether torch complains about sizes, as it does when a shared batch meets a branched one."""
+    return type(error) is RuntimeError and any(word in str(error) for word in ("size", "shape", "dimension"))
+
+
+def check_answer(answer: Tensor, rows: int) -> Tensor:
+    """The answer, if it has so many rows."""
+    if answer.dim() == 0 or answer.shape[0] != rows:
+        raise ConversionError(
+            f"the network must return one row for each of its {rows} inputs, got {list(answer.shape)}: "
+            "the batch has to be the first axis of what goes in and of what comes out"
+        )
+    return answer
+
+
+def predict_rows(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Tensor:
+    """The answer to all rows of x in evaluation mode, chunk by chunk: `[M, B, C]`."""
+    executor, twin = ensemble.executor, copy_for_evaluation(ensemble)
+    executor.prepare(twin, x)
+    size, rows = batch_size or executor.choose_chunk_rows(twin), nested.count_rows(x)
+    if rows <= size:
+        return twin(executor.lay_out(x))
+    starts = range(0, rows, size)
+    return torch.cat([twin(executor.lay_out(nested.slice_rows(x, start, size))) for start in starts], dim=1)

@@ -1,0 +1,48 @@
+"""The members' losses, and how they become one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .predictive import Task
+
+Criterion = Callable[[Tensor, Tensor], Tensor]
+"""From the outputs of one member, `[B, C]`, and its targets, `[B, …]`, to a mean over rows."""
+
+
+def compute_loss(task: Task, output: Tensor, target: Tensor) -> Tensor:
+    """Cross-entropy (classes on the axis after the batch), or the mean squared error of a regression."""
+    if task == "regression":
+        return F.mse_loss(output, match_shape(target, output))
+    if output.dim() == 1 or output.shape[1] == 1:
+        return F.binary_cross_entropy_with_logits(output, match_shape(target, output))
+    return F.cross_entropy(output, target)
+
+
+def combine_losses(criterion: Criterion | None, default: Criterion, outputs: Tensor, targets: Tensor, reduction: str) -> Tensor:
+    """The sum or the mean over members of each one's criterion: outputs `[M, B, C]`, targets `[M, B, …]`."""
+    if criterion is None and targets.stride(0) == 0:  # the same for all members: then their mean is the mean over all rows
+        total = default(outputs.flatten(0, 1), targets.flatten(0, 1))
+        return total if reduction == "mean" else total * len(outputs)
+    criterion = criterion or default
+    losses = [criterion(output, target) for output, target in zip(outputs, targets, strict=True)]
+    total = torch.stack(losses).sum()
+    return total / len(losses) if reduction == "mean" else total
+
+
+def match_shape(target: Tensor, output: Tensor) -> Tensor:
+    """The target in the shape and dtype of the output: `[B]` against `[B, 1]` would broadcast to `[B, B]`."""
+    if [n for n in target.shape if n != 1] != [n for n in output.shape if n != 1]:
+        raise ValueError(f"targets must have the shape of the outputs, {list(output.shape)}, got {list(target.shape)}")
+    return target.view_as(output).to(output.dtype)
+
+
+def count_losses(ensemble: Any) -> int:
+    """How many members' losses the objective of an ensemble adds up: by this number it is divided to be shown."""
+    parts = [part for part in ensemble.net.children() if hasattr(part, "count_members")]
+    if parts:  # a deep ensemble adds up the objectives of its parts
+        return sum(count_losses(part) for part in parts)
+    return ensemble.count_members(training=True) if ensemble.reduction == "sum" else 1
