@@ -12,7 +12,6 @@ from ..core.spec import Spec
 from ..data.catalog import SETS
 from ..models.registry import MODELS
 from ..runs.config import Config
-from ..training.settings import Settings
 
 PANELS = {
     "What to learn": ("data", "data_dir", "model", "method", "augment", "validation", "rows"),
@@ -23,6 +22,7 @@ PANELS = {
     "Learning rate": ("schedule", "warmup", "milestones", "gamma"),
     "Where": ("devices", "nodes", "strategy", "accelerator", "precision", "compile", "checkpoint_every"),
 }
+"""The panels of `--help`. A setting that stands in none of them is shown under "Other settings"."""
 Command = Callable[..., None]
 NAMES: dict[str, Callable[[], list[str]]] = {
     "data": lambda: list(SETS),
@@ -62,22 +62,23 @@ def with_settings(leave_out: Collection[str] = ()) -> Callable[[Command], Comman
 
 def make_setting_options() -> list[inspect.Parameter]:
     """Return a keyword parameter for every setting, with its Typer option and None as its default."""
-    made = []
-    for panel, names in PANELS.items():
-        for name in names:
-            field = Config.model_fields[name]
-            kind: Any = bool if field.annotation is bool else str
-            option = typer.Option(
-                "--" + name.replace("_", "-") + (f"/--no-{name.replace('_', '-')}" if kind is bool else ""),
-                help=format_help(name, field),
-                metavar=None if kind is bool else choose_metavar(name, field),
-                rich_help_panel=panel,
-                autocompletion=make_completer(name, field),
-                show_default=False,
-            )
-            annotation = Annotated[kind | None, option]
-            made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
-    return made
+    panels = {name: panel for panel, names in PANELS.items() for name in names}
+    order = [*panels, *(name for name in Config.model_fields if name not in panels)]
+    return [_make_option(name, Config.model_fields[name], panels.get(name, "Other settings")) for name in order]
+
+
+def _make_option(name: str, field: FieldInfo, panel: str) -> inspect.Parameter:
+    kind: Any = bool if field.annotation is bool else str
+    flag = name.replace("_", "-")
+    option = typer.Option(
+        f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}",
+        help=format_help(name, field),
+        metavar=None if kind is bool else choose_metavar(name, field),
+        rich_help_panel=panel,
+        autocompletion=make_completer(name, field),
+        show_default=False,
+    )
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, option])
 
 
 def format_help(name: str, field: FieldInfo) -> str:
@@ -113,15 +114,16 @@ def make_completer(name: str, field: FieldInfo) -> Callable[[str], list[str]] | 
 
 
 def parse_settings(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options that were typed as settings."""
+    """Return the options that were typed as settings: "none" is None, and "a,b" a tuple, where the setting takes one.
+
+    >>> parse_settings({"epochs": "3", "clip": "none", "milestones": "0.5,0.8", "seed": None})
+    {'epochs': '3', 'clip': None, 'milestones': ('0.5', '0.8')}
+    """
     typed = {name: value for name, value in options.items() if value is not None}
-    if "milestones" in typed:
-        typed["milestones"] = tuple(part for part in typed["milestones"].split(",") if part)
-    for name in ("lr", "weight_decay", "clip", "patience", "rows", "data_dir", "model"):
-        if typed.get(name) in ("none", "null"):
+    for name, value in typed.items():
+        kind = Config.model_fields[name].annotation
+        if value in ("none", "null") and type(None) in get_args(kind):
             typed[name] = None
+        elif get_origin(kind) is tuple:
+            typed[name] = tuple(part for part in value.split(",") if part)
     return typed
-
-
-assert {name for names in PANELS.values() for name in names} == set(Config.model_fields), "a setting has no option"
-assert set(Settings.model_fields) <= set(Config.model_fields)

@@ -1,6 +1,6 @@
 """A job: one call with a folder of its own, which a worker runs without needing any other job.
 
-<folder>/failed.txt   the error of a job that failed; whatever else the folder holds belongs to the call
+<folder>/failed.txt   the error of a job that failed; every other file in the folder belongs to the call
 """
 
 import threading

@@ -35,23 +35,30 @@ class Reproduction:
     recipe: Recipe
     scale: str
     out: Path
+    """The folder of results and pages."""
     work: Path
+    """The folder in which cells work."""
     data: Path | None = None
+    """The folder of the data sets; None is the usual one."""
 
     @property
     def title(self) -> str:
+        """What messages call the reproduction."""
         return f"{self.recipe.id} {self.scale}"
 
     @property
     def cells(self) -> dict[str, Json]:
+        """The options of every cell, by name."""
         return {name: dict(options) for name, options in self.recipe.scales[self.scale].cells.items()}
 
     @property
     def folder(self) -> Path:
+        """The folder in which the cells work, each in a folder of its own name."""
         return self.work / self.recipe.paper_name / f"{self.recipe.name}.{self.scale}"
 
     @property
     def shared(self) -> Path:
+        """The folder of networks that several recipes of the paper need."""
         return self.work / self.recipe.paper_name / "shared"
 
     def read_cell(self, name: str) -> Json | None:

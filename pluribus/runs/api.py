@@ -78,7 +78,7 @@ def compare(
         A `Comparison`, which shows itself in a notebook: `results`, `recommendation`, `to_frame()`, `page()`, `save(folder)`.
 
     Raises:
-        ConfigError, DataError or FileError, before anything is trained, if something does not fit together.
+        ConfigError, DataError, ModelError or FileError before anything is trained, if something does not fit together.
 
     Example:
         >>> import torch, pluribus

@@ -33,7 +33,7 @@ from .loading import load_run
 from .recommendation import recommend
 from .run_folder import FEW_STEPS, Run
 from .statistics import PairedBootstrap, combine_seeds, read_row_scores, summarize_seeds
-from .training import load_data, resolve_config
+from .training import convert_network, load_data, resolve_config
 
 Json = dict[str, Any]
 MANY_METHODS = 5
@@ -66,8 +66,8 @@ class ComparisonFolder:
         """Write the plan into a new folder, after checking data, methods, evaluation and budget.
 
         `options` are the settings of `Config` that all runs share; `objects` are the networks and data that they name and that
-        were passed from Python. The baseline is added if `methods` lacks it. Raises ConfigError or DataError before anything is
-        written.
+        were passed from Python. The baseline is added if `methods` lacks it. Raises ConfigError, DataError or ModelError before
+        anything is written.
         """
         judging, kind, notes = judging or build_evaluation_settings(), check_budget(budget), []
         choices = [parse_method(method) for method in methods]
@@ -101,6 +101,8 @@ class ComparisonFolder:
                     raise
                 choices.remove(choice)
                 notes.append(f"Left out: {error}.")
+        with torch.random.fork_rng(devices=[]):
+            convert_network(common, data)  # raises if the network does not fit the data
         grid = Grid.plan(path, dict(options), choices, seeds, judging, lambda config: own[str(config.method)], objects)
         about = {"budget": kind, "judging": judging.model_dump(mode="json"), "command": command, "notes": notes}
         write_file(path / "compare.yaml", yaml.safe_dump(about, sort_keys=False, allow_unicode=True))

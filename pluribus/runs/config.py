@@ -288,11 +288,15 @@ def format_choice(choice: dict[str, Any]) -> str:
 
     >>> format_choice({"name": "deep-ensemble", "members": 3, "of": {"name": "mimo"}})
     'deep-ensemble:members=3,of=mimo'
+    >>> format_choice({"name": "deep-ensemble", "of": {"name": "mimo", "members": 2}})
+    'deep-ensemble:of=mimo(members=2)'
     """
 
     def text(value: Any) -> str:
-        nested = isinstance(value, Mapping) and set(value) == {"name"}
-        return value["name"] if nested else str(value)
+        if not isinstance(value, Mapping) or "name" not in value:
+            return str(value)
+        inner = ",".join(f"{key}={text(each)}" for key, each in value.items() if key != "name")
+        return f"{value['name']}({inner})" if inner else value["name"]
 
     options = ",".join(f"{key}={text(value)}" for key, value in choice.items() if key != "name")
     return f"{choice['name']}:{options}" if options else choice["name"]

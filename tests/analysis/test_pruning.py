@@ -160,8 +160,8 @@ def test_the_sparse_product_is_the_dense_one(spec, shape, monkeypatch):
     layer = prune(ensemble, half(ensemble), share=0.96).net[0]
     x = torch.randn(*shape, dtype=torch.double)
     seen = []
-    original = layer.affine.deviation
-    monkeypatch.setattr(layer.affine, "deviation", lambda x, v: (seen.append((v.layout, id(v))), original(x, v))[1])
+    original = layer.affine.measure_deviation
+    monkeypatch.setattr(layer.affine, "measure_deviation", lambda x, v: (seen.append((v.layout, id(v))), original(x, v))[1])
     with torch.no_grad():
         sparse, again = layer.compute_std(x), layer.compute_std(x)
     dense = layer.compute_std(x)  # with gradients, as in training

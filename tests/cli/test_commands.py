@@ -10,7 +10,6 @@ import re
 import select
 import struct
 import subprocess
-import sys
 import termios
 import time
 
@@ -27,6 +26,7 @@ from pluribus.data import load
 from pluribus.data.catalog import SETS
 from pluribus.models.registry import MODELS
 
+from ..processes import fork_pluribus
 from .cases import TRAIN
 from .files import file, nets, npz, photos, rows
 
@@ -344,9 +344,8 @@ def on_a_terminal(words, folder, columns=80):
     """What a process writes to a terminal of so many columns."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environment = os.environ | {"COLUMNS": str(columns), "TERM": "xterm", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "pluribus", *words.split()]
-    child = subprocess.Popen(command, stdin=follower, stdout=follower, stderr=follower, cwd=folder, env=environment)
+    environment = {"COLUMNS": str(columns), "TERM": "xterm"}
+    child = fork_pluribus(words.split(), folder, output=follower, environment=environment)
     os.close(follower)
     seen, end = b"", time.monotonic() + 120
     try:
@@ -362,9 +361,10 @@ def on_a_terminal(words, folder, columns=80):
             seen += piece
     finally:
         os.close(leader)
-        if child.poll() is None and time.monotonic() >= end:
+        if child.is_alive() and time.monotonic() >= end:
             child.kill()
-    return child.wait(30), seen.decode()
+    child.join(30)
+    return child.exitcode, seen.decode()
 
 
 def test_the_bar_shows_the_scores_and_fits_eighty_columns(work):

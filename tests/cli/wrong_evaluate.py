@@ -42,7 +42,11 @@ JUDGING = [
     case("comparing a method twice", f"{COMPARE} --methods inner,inner", "inner-seed0 more than once"),
     case("comparing nothing", f"{COMPARE} --methods ''", "methods must be all, or names between commas"),
     case("an unknown budget", f"{COMPARE} --methods inner --budget flops", "no budget 'flops'|training-flops"),
-    case("a budget without width", "compare --model vgg16 --methods inner --budget parameters", "vgg16 has no option `width`"),
+    case(
+        "a budget without width",
+        "compare --model densenet40 --methods inner --budget parameters",
+        "densenet40 has no option `width`",
+    ),
     case("no seeds", f"{COMPARE} --methods inner --seeds 0", "seeds must be at least 1, got 0"),
     case("comparing on unknown data", "compare --data minst", "no data set 'minst'|'mnist'"),
     case("comparing with no workers", f"{COMPARE} --workers none", "--workers must be a number|'none'"),
@@ -60,7 +64,7 @@ JUDGING = [
         "compare.yaml is damaged",
         file("c/compare.yaml", "budget: epochs\n"),
     ),
-    case("a report of nothing", "report there", "there are no results there"),
+    case("a report of nothing", "report there", "there is no file there"),
     case("a report of something else", "report a.json", "a.json does not hold the results", file("a.json", '{"format": 2}')),
     case("a report of no JSON", "report a.json", "a.json does not hold the results", file("a.json", "{")),
 ]

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -12,6 +13,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import pluribus
 from pluribus.core.errors import DataError, FileError
 from pluribus.core.spec import Spec
+from pluribus.models.registry import ModelError
 from pluribus.runs.comparison import list_methods
 from pluribus.runs.config import ConfigError, build_config
 from pluribus.runs.evaluation import evaluate_run
@@ -57,6 +59,14 @@ def test_what_is_saved_is_what_the_folder_has(found, tmp_path):
     assert repr(again.results) == repr(json.loads((found.folder / "results.json").read_text()))
     with pytest.raises(FileError, match="holds no results"):
         pluribus.Comparison.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["mnist-lenet5", "cifar10-small-cnn"])
+def test_recorded_comparisons_are_loaded_and_shown(name):
+    recorded = pluribus.Comparison.load(Path(__file__).parents[2] / "results" / name)
+    assert "deep-ensemble" in repr(recorded)
+    assert set(recorded.to_frame().index) == set(recorded.methods)
+    assert "<svg" in recorded._repr_html_()
 
 
 def test_without_a_folder_nothing_is_left(monkeypatch, tmp_path):
@@ -138,6 +148,7 @@ class Unpicklable(nn.Linear):
         (small_net, "digits", {"test": rows()}, ConfigError, "named data has its own"),
         (small_net, 3, {}, DataError, "training rows must be a pair"),
         (small_net, rows(), {"test": (torch.zeros(3, 5), torch.zeros(3).long())}, DataError, "must be alike"),
+        (nn.Linear(3, 2), rows(), {}, ModelError, "<Linear> cannot take inputs of 4"),
         (small_net, rows(), {"methods": ["mino"]}, ConfigError, "did you mean 'mimo'"),
         (small_net, rows(), {"methods": []}, ConfigError, "methods must be"),
         (small_net, rows(), {"seeds": [-1]}, ConfigError, "seeds must be"),

@@ -39,9 +39,9 @@ class CurvatureTracker(RowTracker):
         self.x, self.y = data.preparation(data.train.x[:rows]), data.train.y[:rows]
         self.rows: list[Json] = []
 
-    def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        assert isinstance(lesson.ensemble, Ensemble)
-        found = measure_curvature(lesson.ensemble, self.x, self.y)
+    def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        assert isinstance(module.ensemble, Ensemble)
+        found = measure_curvature(module.ensemble, self.x, self.y)
         logs = found.abs().clamp_min(1e-25).log10()
         counts, _ = np.histogram(logs.clamp(BINS[0], BINS[-1]).numpy(), BINS)
         above = int((logs > THRESHOLD).sum())

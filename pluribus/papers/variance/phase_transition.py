@@ -62,15 +62,15 @@ class PhaseTracker(L.Callback):
         self.x, self.y, self.seed = x, y, seed
         self.rows: list[dict[str, Any]] = []
 
-    def on_train_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+    def on_train_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         if not self.rows:
-            self.record(lesson, 0)
+            self.record(module, 0)
 
-    def on_train_epoch_end(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
-        self.record(lesson, trainer.current_epoch + 1)
+    def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        self.record(module, trainer.current_epoch + 1)
 
-    def record(self, lesson: L.LightningModule, epoch: int) -> None:
-        ensemble = lesson.ensemble
+    def record(self, module: L.LightningModule, epoch: int) -> None:
+        ensemble = module.ensemble
         assert isinstance(ensemble, Ensemble)
         accuracies = {
             answer: measure_answer(ensemble, self.x, self.y, answer, derive_seed(self.seed, epoch)) for answer in ANSWERS

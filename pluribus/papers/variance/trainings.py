@@ -202,7 +202,7 @@ class EpochReporter(L.Callback):
     def __init__(self, workspace: Workspace, epochs: int) -> None:
         self.workspace, self.epochs = workspace, epochs
 
-    def on_train_epoch_start(self, trainer: L.Trainer, lesson: L.LightningModule) -> None:
+    def on_train_epoch_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         self.workspace.report(f"epoch {trainer.current_epoch + 1}/{self.epochs}")
 
 

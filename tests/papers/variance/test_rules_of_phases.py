@@ -43,6 +43,7 @@ def test_the_average_does_not_notice(average, outcome):
         ([(0.9, 0.9), (0.8799, 0.9)], True),
         ([(0.9, 0.95), (0.9, 0.9), (0.5, 0.9299)], False),  # the best before counts, not the last
         ([(0.9, 0.9), (0.5, 0.8799), (0.5, 0.9)], False),  # every epoch counts, not the last alone
+        ([(0.9, 0.9), (0.5, 0.95), (0.5, 0.925)], True),  # the best afterwards does not count
     ],
 )
 def test_the_average_is_kept_if_it_never_loses_two_points(rows, is_kept):
