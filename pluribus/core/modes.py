@@ -89,8 +89,8 @@ def _redirect(value: Any, twins: dict[nn.Module, nn.Module]) -> Any:
 class EvaluationCache:
     """Keeps the last `copy_for_evaluation` of a module for as long as nothing in the module tree changes.
 
-    The check compares the attributes of every module by identity, which is several times faster than a new copy. A change inside
-    an attribute needs no check: the copy shares the attribute itself.
+    The check compares the attributes of every module by identity, which is several times faster than a new copy. A change
+    inside an attribute needs no check: the copy shares the attribute itself.
     """
 
     def __init__(self) -> None:

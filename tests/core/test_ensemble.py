@@ -12,8 +12,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import pluribus
 from pluribus import MIMO, BatchEnsemble, ConversionError, DeepEnsemble, Inner, Mixture, Single, Variance
+from tests.contract_rows import METHODS
 from tests.networks import NETWORKS, NestedMLP, ResidualCNN, images, vectors
-from tests.test_contract import METHODS
 
 
 class Many(nn.Module):

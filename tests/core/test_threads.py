@@ -8,8 +8,8 @@ import torch
 
 import pluribus
 from pluribus import MIMO, BatchEnsemble
+from tests.contract_rows import METHODS
 from tests.networks import ResidualCNN, images
-from tests.test_contract import METHODS
 
 CALLS, THREADS, SIZES = 800, 8, (32, 64)
 

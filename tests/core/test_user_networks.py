@@ -7,8 +7,8 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import pluribus
 from pluribus import MIMO, BatchEnsemble, DeepEnsemble, Inner, MCDropout, Mixture, Multihead, Single, TreeNet, Variance
+from tests.contract_rows import METHODS
 from tests.networks import NestedMLP, ResidualCNN, images, vectors
-from tests.test_contract import METHODS
 
 FIXED = ["single", "inner", "mimo", "mixture", "batch-ensemble", "treenet", "multihead", "deep", "deep-inner", "deep-mimo"]
 

@@ -1,0 +1,52 @@
+"""The methods that the contract is tested with. A new method adds one row."""
+
+from dataclasses import dataclass
+
+from pluribus import (
+    MIMO,
+    BatchEnsemble,
+    DeepEnsemble,
+    Inner,
+    Maxout,
+    MCDropout,
+    Mixture,
+    Multihead,
+    Single,
+    Spec,
+    TreeNet,
+    Variance,
+    VariationalDropout,
+)
+
+
+@dataclass
+class Row:
+    spec: Spec
+    members: int  # the first axis in evaluation
+    folds: bool  # whether fold() gives a plain module, or raises Unsupported
+    plain_members: bool  # the same of member(i)
+
+
+METHODS = {
+    "single": Row(Single(), 1, True, True),
+    "inner": Row(Inner(copies=3), 1, True, True),
+    "inner+fc": Row(Inner(copies=3, include="*"), 1, True, True),
+    "inner-lean": Row(Inner(copies=3, include="*", lean=True), 1, True, True),
+    "maxout": Row(Maxout(copies=2), 1, False, False),
+    "variance": Row(Variance(samples=4), 4, False, False),
+    "variance-uniform": Row(Variance(noise="uniform", samples=4), 4, False, False),
+    "variational": Row(VariationalDropout(samples=3), 3, False, False),
+    "variational-mean": Row(VariationalDropout(answer="mean"), 1, True, True),
+    "mimo": Row(MIMO(members=3), 3, True, True),
+    "mixture": Row(Mixture(members=3, parameters=1.6), 3, True, True),
+    "mixture-blob": Row(Mixture(members=3, parameters=0.9, blob=True), 3, True, True),
+    "batch-ensemble": Row(BatchEnsemble(members=3), 3, True, True),
+    "batch-ensemble-split": Row(BatchEnsemble(members=3, batches="split", batchnorm="own"), 3, True, True),
+    "treenet": Row(TreeNet(members=3), 3, False, True),
+    "multihead": Row(Multihead(members=3), 3, True, True),
+    "mc-dropout": Row(MCDropout(samples=4), 4, False, False),
+    "deep": Row(DeepEnsemble(members=2), 2, True, True),
+    "deep-inner": Row(DeepEnsemble(members=2, of=Inner(copies=2)), 2, True, True),
+    "deep-mimo": Row(DeepEnsemble(members=2, of=MIMO(members=2)), 4, True, True),
+    "deep-variance": Row(DeepEnsemble(members=2, of=Variance(samples=3)), 6, False, False),
+}
