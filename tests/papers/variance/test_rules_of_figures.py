@@ -5,6 +5,7 @@ import pytest
 
 from pluribus.papers.variance import figure_1
 from pluribus.papers.variance.figure_6 import student_interval
+from pluribus.papers.variance.kappa import BINS, histogram_median
 
 from .rules import DIRECTION, NOT, REPRODUCED, judge
 
@@ -149,15 +150,19 @@ HALF = 2.306 / 3
 
 
 def figure_6(world="CartPole", policy="deterministic", early=-100.0, late=100.0):
-    """Scores of ten episodes: differences of the variance policy from one other have these means and standard deviation 1."""
+    """Scores of twenty episodes: differences of the variance policy from one other have these means and standard deviation 1.
+
+    The episodes beside the first six and the last two have scores that would turn the outcome round.
+    """
     found = {}
     for each in ("CartPole", "Acrobot"):
         for own in ("deterministic", "parameter noise", "variance"):
-            found[f"{each}, {own}"] = np.zeros((9, 10))
-        found[f"{each}, variance"][:, :3] += -100 + SPREAD[:, None]
-        found[f"{each}, variance"][:, 9] += 100 + SPREAD
-    found[f"{world}, {policy}"][:, :3] -= early + 100
-    found[f"{world}, {policy}"][:, 9] -= late - 100
+            found[f"{each}, {own}"] = np.zeros((9, 20))
+        found[f"{each}, variance"][:, :6] += -100 + SPREAD[:, None]
+        found[f"{each}, variance"][:, 6:18] = np.linspace(1e4, -1e4, 12)
+        found[f"{each}, variance"][:, 18:] += 100 + SPREAD[:, None]
+    found[f"{world}, {policy}"][:, :6] -= early + 100
+    found[f"{world}, {policy}"][:, 18:] -= late - 100
     return {name: {"rate": 1e-3, "scores": scores.tolist()} for name, scores in found.items()}
 
 
@@ -295,3 +300,8 @@ def test_the_transition_starts_with_the_first_large_kappa(above, transition, out
 )
 def test_the_histogram_of_kappa_shifts_by_a_decade(medians, outcome):
     assert judge("kappa", kappa(medians=medians), 2) == outcome
+
+
+@pytest.mark.parametrize(("counts", "bin_"), [((49, 2, 49), 1), ((51, 0, 49), 0), ((49, 0, 51), 2)])
+def test_half_of_the_weights_are_up_to_the_median_of_a_histogram(counts, bin_):
+    assert histogram_median([*counts, *[0] * 69]) == BINS[bin_]
