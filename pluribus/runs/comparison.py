@@ -91,8 +91,6 @@ class ComparisonFolder:
                 f"{data.name} has no test rows: half of the rows set aside judge, the other half fits temperature and noise."
             )
         common = resolve_config(first, data)
-        with torch.random.fork_rng(devices=[]):
-            convert_network(common, data)  # raises if the network does not fit the data
         own = {}
         for choice in list(choices):
             config = common.model_copy(update={"method": build_config(dict(options) | {"method": choice}).method})
@@ -103,6 +101,8 @@ class ComparisonFolder:
                     raise
                 choices.remove(choice)
                 notes.append(f"Left out: {error}.")
+        with torch.random.fork_rng(devices=[]):
+            convert_network(common, data)  # raises if the network does not fit the data
         grid = Grid.plan(path, dict(options), choices, seeds, judging, lambda config: own[str(config.method)], objects)
         about = {"budget": kind, "judging": judging.model_dump(mode="json"), "command": command, "notes": notes}
         write_file(path / "compare.yaml", yaml.safe_dump(about, sort_keys=False, allow_unicode=True))

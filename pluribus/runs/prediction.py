@@ -43,23 +43,21 @@ class EvaluationCase:
     seed: int = 0
     report: Callable[[int], None] | None = None
 
-    @torch.no_grad()
     def predict_batches(self, part: Part | None = None) -> Iterator[tuple[Predictive, Tensor]]:
         """Predictions and targets of each batch; those of a regression are in the units of its targets."""
-        ensemble, preparation = copy_for_evaluation(self.ensemble), self.data.preparation
+        ensemble, preparation, part = self.ensemble, self.data.preparation, part or self.part
         like, executor = next(ensemble.parameters()), ensemble.executor
         with torch.random.fork_rng(devices=[]):
-            part = part or self.part
             if len(part):  # the size of a batch depends on where members part, which two rows show
-                executor.prepare(ensemble, next(iter(TensorBatches(part, 2, preparation))).x.to(like.device, like.dtype))
+                rows = next(iter(TensorBatches(part, 2, preparation))).x.to(like.device, like.dtype)
+                executor.prepare(copy_for_evaluation(ensemble), rows)
             size = min(BATCH_ROWS, executor.choose_chunk_rows(ensemble))
             for number, (x, y, _) in enumerate(TensorBatches(part, size, preparation)):
                 set_seed(derive_seed(self.seed, EVALUATION_SEED, number))
-                outputs = ensemble(executor.lay_out(x.to(like.device, like.dtype)))
-                y = y.to(like.device)
+                p, y = ensemble.predict(x.to(like.device, like.dtype), batch_size=size), y.to(like.device)
                 if ensemble.task == "regression":
-                    outputs, y = preparation.unscale_targets(outputs), preparation.unscale_targets(y)
-                yield Predictive(outputs, ensemble.task), y
+                    p, y = Predictive(preparation.unscale_targets(p.outputs), "regression"), preparation.unscale_targets(y)
+                yield p, y
                 if self.report is not None:
                     self.report(len(y))
 
