@@ -103,7 +103,6 @@ class Ensemble(nn.Module):
         """A batch `[B, …]`, or dealt views, → `[M, B, C]`."""
         return self.executor.run(self, x)
 
-    @torch.no_grad()
     def predict(self, x: Any, batch_size: int | None = None) -> Predictive:
         """Answer in evaluation mode, without gradients, in chunks, so that memory does not grow with M or B.
 
@@ -122,7 +121,10 @@ class Ensemble(nn.Module):
             require_count("batch_size", batch_size, 1, "rows are answered in chunks of at least one")
         if nested.is_loader(x):
             return Predictive.cat([self.predict(nested.leave_targets_out(batch), batch_size) for batch in x])
-        return Predictive(predict_rows(self, x, batch_size), self.task)
+        if not torch.is_grad_enabled():
+            return Predictive(predict_rows(self, x, batch_size), self.task)
+        with torch.no_grad():
+            return Predictive(predict_rows(self, x, batch_size), self.task)
 
     # --- training -------------------------------------------------------------------------------------------------
 

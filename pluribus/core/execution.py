@@ -19,7 +19,7 @@ from . import nested
 from .branching import LOOP, attach_branch, find_plan
 from .errors import ConversionError, PluribusError
 from .members import MemberLayer, RecomputationError, RowsChangedError, name_layers
-from .modes import copy_for_evaluation
+from .modes import EvaluationCache
 from .nested import Views
 from .output import select_output
 from .passes import Branch, Pass, Plan, call_in_pass
@@ -40,13 +40,14 @@ class Executor:
     def __init__(self) -> None:
         self.plan: Plan | None = None
         self.example: Any = None
+        self.copies = EvaluationCache()
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return {"plan": self.plan, "example": self.example}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.RLock())
+        self.__dict__.update(state, copies=EvaluationCache(), _lock=threading.RLock())
 
     # --- one pass -------------------------------------------------------------------------------------------------
 
@@ -210,9 +211,11 @@ def check_answer(answer: Tensor, rows: int) -> Tensor:
 
 def predict_rows(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Tensor:
     """The answer to all rows of x in evaluation mode, chunk by chunk: `[M, B, C]`."""
-    executor, twin = ensemble.executor, copy_for_evaluation(ensemble)
-    executor.prepare(twin, x)
-    size, rows = batch_size or executor.choose_chunk_rows(twin), nested.count_rows(x)
+    executor = ensemble.executor
+    twin, rows = executor.copies.get(ensemble), nested.count_rows(x)
+    if executor.plan is None:
+        executor.prepare(twin, x)
+    size = batch_size or executor.choose_chunk_rows(twin)
     if rows <= size:
         return twin(executor.lay_out(x))
     starts = range(0, rows, size)

@@ -117,7 +117,7 @@ def call_network(net: nn.Module, batch: Any) -> Any:
 
 def is_loader(x: Any) -> bool:
     """Whether x yields batches, as a DataLoader does, and is not a batch itself."""
-    return isinstance(x, Iterable) and not isinstance(x, (Tensor, tuple, list, dict))
+    return not isinstance(x, (Tensor, tuple, list, dict)) and isinstance(x, Iterable)
 
 
 def leave_targets_out(batch: Any) -> Any:

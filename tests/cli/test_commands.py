@@ -2,16 +2,8 @@
 
 import csv
 import dataclasses
-import fcntl
 import json
-import os
-import pty
 import re
-import select
-import struct
-import subprocess
-import termios
-import time
 
 import numpy as np
 import pytest
@@ -20,13 +12,11 @@ import yaml
 from PIL import Image
 from safetensors.torch import load_file
 
-from pluribus import __version__
 from pluribus.core.spec import Spec
 from pluribus.data import load
 from pluribus.data.catalog import SETS
 from pluribus.models.registry import MODELS
 
-from ..processes import fork_pluribus
 from .cases import TRAIN
 from .files import file, nets, npz, photos, rows
 
@@ -310,69 +300,3 @@ def test_resuming_what_is_finished_repeats_its_result(pluribus, a_copy):
     assert answer.code == 0
     assert f"{100 * scores(run)['accuracy']:.2f} %" in answer.out
     assert (run / "weights.safetensors").read_bytes() == before
-
-
-# --- the shell and the terminal ----------------------------------------------------------------------------------------
-
-
-def test_the_module_says_its_version(process):
-    answer = process("--version", stdout=subprocess.PIPE)
-    assert (answer.code, answer.out, answer.err) == (0, f"pluribus {__version__}\n", "")
-
-
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        ("pluribus train --method m", [name for name in Spec.registry if name.startswith("m")]),
-        ("pluribus train --data fash", ["fashion-mnist"]),
-        ("pluribus train --schedule c", ["constant", "cosine"]),
-        ("pluribus train --model lenet", ["lenet5"]),
-        ("pluribus data get cifar100-", ["cifar100-coarse"]),
-        ("pluribus eval", ["evaluate"]),
-    ],
-)
-def test_the_shell_completes_names(words, found, pluribus, monkeypatch):
-    monkeypatch.setenv("_PLURIBUS_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", words)
-    monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
-    answer = pluribus("")
-    assert answer.code == 0
-    assert answer.out.split() == found
-
-
-def on_a_terminal(words, folder, columns=80):
-    """What a process writes to a terminal of so many columns."""
-    leader, follower = pty.openpty()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    environment = {"COLUMNS": str(columns), "TERM": "xterm"}
-    child = fork_pluribus(words.split(), folder, output=follower, environment=environment)
-    os.close(follower)
-    seen, end = b"", time.monotonic() + 120
-    try:
-        while time.monotonic() < end:
-            if not select.select([leader], [], [], 1)[0]:
-                continue
-            try:
-                piece = os.read(leader, 65536)
-            except OSError:  # the other side is closed
-                break
-            if not piece:
-                break
-            seen += piece
-    finally:
-        os.close(leader)
-        if child.is_alive() and time.monotonic() >= end:
-            child.kill()
-    child.join(30)
-    return child.exitcode, seen.decode()
-
-
-def test_the_bar_shows_the_scores_and_fits_eighty_columns(work):
-    code, seen = on_a_terminal("train --data digits --model mlp --epochs 3 --out run", work)
-    assert code == 0, seen
-    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
-    shown = [line.rstrip() for line in re.split(r"[\r\n]+", plain)]
-    bar = [line for line in shown if line.startswith("epoch 3/3")][-1]
-    assert re.search(r"loss \d+\.\d+ +acc \d+\.\d+% +NLL \d+\.\d+ +ECE \d+\.\d+%", bar), bar
-    long = [line for line in shown if len(line) > 80]
-    assert not long, long

@@ -184,3 +184,53 @@ def test_modules_that_a_network_keeps_in_plain_lists_are_in_evaluation_mode_in_p
     x = torch.randn(5, 4)
     torch.testing.assert_close(ensemble.predict(x).outputs[0], net.eval()(x))
     assert ensemble.training
+
+
+def test_predict_follows_every_change_of_the_network():
+    """The copy that predictions run on is kept, but never stale: weights, attributes, children, modules in lists."""
+
+    class Free(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.body, self.head, self.factor, self.more = nn.Linear(4, 8), nn.Linear(8, 3), 1.0, [nn.Identity()]
+
+        def forward(self, x):
+            for module in self.more:
+                x = module(x)
+            return self.head(torch.relu(self.body(x))) * self.factor
+
+    ensemble = pluribus.ensemble(Free(), Single()).eval()
+    x = torch.randn(5, 4)
+
+    def check() -> None:
+        torch.testing.assert_close(ensemble.predict(x).outputs[0], ensemble.net(x).detach())
+
+    check()
+    ensemble.net.factor = 3.0
+    check()
+    ensemble.net.head = nn.Linear(8, 3)
+    check()
+    ensemble.net.body.weight.data.mul_(2)
+    check()
+    ensemble.net.body.weight = nn.Parameter(torch.ones(8, 4))
+    check()
+    ensemble.net.more.append(nn.Tanh())
+    check()
+    ensemble.net.register_buffer("extra", torch.ones(2))
+    check()
+    ensemble.double()
+    x = x.double()
+    check()
+    ensemble.net.head.register_forward_hook(lambda module, args, output: output + 1)
+    check()
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_weights_that_a_layer_computed_are_not_stale_in_predict(training):
+    ensemble = pluribus.ensemble(nn.Linear(4, 3), Inner(3)).train(training)
+    x = torch.randn(5, 4)
+    before = ensemble.predict(x).outputs
+    with torch.no_grad():
+        ensemble.net.weights.mul_(2)
+        ensemble.net.biases.mul_(2)
+    torch.testing.assert_close(ensemble.predict(x).outputs, 2 * before)

@@ -130,6 +130,7 @@ def test_a_network_that_forgot_everything_is_no_transition():
         ([(0.4501, 0.4501), (0.1, 0.9)], (0, 1)),
         ([(0.9, 0.9), (0.9, 0.9), (0.5, 0.9), (0.1, 0.9), (0.1, 0.9)], (1, 3)),
         ([(0.9, 0.9), (0.1, 0.9), (0.9, 0.9)], None),
+        ([(0.9, 0.9), (0.1, 0.9), (0.5, 0.9)], None),  # the mean did not stay at chance
     ],
 )
 def test_a_transition_is_found_by_the_stated_thresholds(rows, found):
