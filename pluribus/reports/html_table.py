@@ -28,10 +28,16 @@ def describe_comparison(results: dict[str, Any]) -> str:
 def make_heading(column: Column, place: int, shown: list[Column]) -> dict[str, Any]:
     """Return what the template needs for the heading of a column; `first` is the order of the first click."""
     first = "descending" if column.better == "high" else "ascending"
-    return {"title": column.title, "unit": column.unit, "about": column.about, "first": first, "group": _group(place, shown)}
+    return {
+        "title": column.title,
+        "unit": column.unit,
+        "about": column.about,
+        "first": first,
+        "group": _choose_group(place, shown),
+    }
 
 
-def _group(place: int, shown: list[Column]) -> str:
+def _choose_group(place: int, shown: list[Column]) -> str:
     """Return "new" for a column that a vertical rule precedes: where scores end and costs begin, and where costs end."""
     costs = [column.key in {SHARE.key, *(cost.key for cost in COSTS)} for column in shown]
     return "new" if place and costs[place] != costs[place - 1] else ""
@@ -50,7 +56,7 @@ def make_rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, An
                 "look": look._asdict() | {"path": PATHS[look.shape]},
                 "members": format_count(members, "member") if members else "",
                 "cells": [
-                    _cell(column, column.read(method), marked[place][index], _group(place, shown))
+                    _make_cell(column, column.read(method), marked[place][index], _choose_group(place, shown))
                     for place, column in enumerate(shown)
                 ],
             }
@@ -58,7 +64,7 @@ def make_rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, An
     return rows
 
 
-def _cell(column: Column, v: Value | None, mark: str, group: str) -> dict[str, Any]:
+def _make_cell(column: Column, v: Value | None, mark: str, group: str) -> dict[str, Any]:
     if v is None:
         return {"text": "–", "spread": "", "value": None, "mark": "", "group": group}
     text = format_value(v.value, column.kind, unit=False)

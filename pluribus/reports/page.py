@@ -46,18 +46,18 @@ def render_page(results: dict[str, Any]) -> str:
         columns=[make_heading(column, place, shown) for place, column in enumerate(shown)],
         rows=rows,
         reading=explain_table(results, shown),
-        about=_about(results),
+        about=_describe_methods(results),
         figures=drawn,
         reliable=[row for row, method in zip(rows, results["methods"], strict=True) if method.get("reliability")],
-        unsure=_unsure(results, rows),
+        unsure=_list_uncertain_rows(results, rows),
         command=results.get("command"),
-        setup=_setup(results),
-        drawn=Markup(_script(drawn)),
+        setup=_describe_setup(results),
+        drawn=Markup(_serialize_figures(drawn)),
         **{name: Markup(text) for name, text in code.items()},
     )
 
 
-def _script(drawn: list[Figure]) -> str:
+def _serialize_figures(drawn: list[Figure]) -> str:
     """Return the figures as JSON without `<`, so that no name in it can end the script element."""
     panels = {
         f"{figure.name}-{place}": {
@@ -72,34 +72,34 @@ def _script(drawn: list[Figure]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _about(results: dict[str, Any]) -> dict[str, Any]:
+def _describe_methods(results: dict[str, Any]) -> dict[str, Any]:
     head = ["method", "what it is", "spec", "members", "epochs", "training", "form", "passes", "runs"]
     rows = []
     for method in results["methods"]:
         cost, seconds = method.get("cost") or {}, read_value(method, "seconds")
         rest = [method.get("members"), method.get("epochs"), f"{seconds.value:,.1f} s" if seconds else None]
-        rest += [cost.get("form"), _number(cost.get("passes")), ", ".join(map(str, method.get("runs") or []))]
+        rest += [cost.get("form"), _format_number(cost.get("passes")), ", ".join(map(str, method.get("runs") or []))]
         cells = [method["name"], method.get("about"), method.get("spec"), *rest]
         rows.append([str(cell) if cell not in (None, "") else "–" for cell in cells])
     kept = [0, *(i for i in range(1, len(head)) if any(row[i] != "–" for row in rows))]
     return {"caption": "", "head": [head[i] for i in kept], "rows": [[row[i] for i in kept] for row in rows]}
 
 
-def _number(x: Any) -> str | None:
+def _format_number(x: Any) -> str | None:
     found = to_finite(x)
     return None if found is None else f"{found:.3g}"
 
 
-def _unsure(results: dict[str, Any], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _list_uncertain_rows(results: dict[str, Any], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for row, method in zip(rows, results["methods"], strict=True):
-        cases = [_case(case) for case in method.get("unsure") or []]
+        cases = [_describe_row(case) for case in method.get("unsure") or []]
         if cases:
             found.append({"entry": row, "cases": cases})
     return found
 
 
-def _case(case: dict[str, Any]) -> dict[str, Any]:
+def _describe_row(case: dict[str, Any]) -> dict[str, Any]:
     truth, answer, confidence = (case.get(key) for key in ("truth", "answer", "confidence"))
     sure = to_finite(confidence)
     image = case.get("image")
@@ -118,28 +118,30 @@ def _case(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _setup(results: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
+def _describe_setup(results: dict[str, Any]) -> list[tuple[str, list[tuple[str, str]]]]:
     parts = (("Settings", results.get("settings")), ("Versions", results.get("versions")), ("Machine", results.get("machine")))
-    made = [(heading, _facts(part)) for heading, part in parts if part]
+    made = [(heading, _list_facts(part)) for heading, part in parts if part]
     data = {name: found for name, found in (results.get("data") or {}).items() if name != "classes"}
-    made.insert(0, ("Data", _facts(data)))
+    made.insert(0, ("Data", _list_facts(data)))
     seconds = read_value(results, "seconds")
     if seconds:
         made.append(("Time", [("training, summed over the runs", f"{seconds.value:,.0f} s")]))
     return [(heading, facts) for heading, facts in made if facts]
 
 
-def _facts(x: Any) -> list[tuple[str, str]]:
+def _list_facts(x: Any) -> list[tuple[str, str]]:
     if not isinstance(x, dict):
         return [("", str(x))]
-    return [(str(name), _fact(entry)) for name, entry in x.items() if entry is not None and entry != {}]
+    return [(str(name), _format_fact(entry)) for name, entry in x.items() if entry is not None and entry != {}]
 
 
-def _fact(x: Any) -> str:
+def _format_fact(x: Any) -> str:
     if isinstance(x, dict):
-        return ", ".join(f"{name} {_fact(entry)}" for name, entry in x.items())
+        return ", ".join(f"{name} {_format_fact(entry)}" for name, entry in x.items())
     if isinstance(x, list):
         return (
-            " × ".join(map(str, x)) if all(isinstance(entry, int) for entry in x) and len(x) < 5 else ", ".join(map(_fact, x))
+            " × ".join(map(str, x))
+            if all(isinstance(entry, int) for entry in x) and len(x) < 5
+            else ", ".join(map(_format_fact, x))
         )
     return f"{x:g}" if isinstance(x, float) else str(x)

@@ -41,7 +41,7 @@ def format_csv(results: dict[str, Any]) -> str:
     table = csv.writer(file, lineterminator="\n")
     table.writerow([*PLAIN, *head])
     for method, cells in zip(methods, flat, strict=True):
-        table.writerow([_cell(method.get(key)) for key in PLAIN] + [_cell(cells.get(key)) for key in head])
+        table.writerow([_format_cell(method.get(key)) for key in PLAIN] + [_format_cell(cells.get(key)) for key in head])
     return file.getvalue()
 
 
@@ -60,7 +60,7 @@ def _flatten(x: Any, key: str) -> list[tuple[str, Any]]:
     ]
 
 
-def _cell(x: Any) -> Any:
+def _format_cell(x: Any) -> Any:
     number = to_finite(x)
     if number is not None:
         return int(number) if isinstance(x, int) else repr(number)
@@ -70,32 +70,33 @@ def _cell(x: Any) -> Any:
 def format_markdown(results: dict[str, Any]) -> str:
     """Return the recommendation, the table and the command as Markdown, for a README or an issue."""
     shown = select_columns(results)
-    lines = [f"# {_inline(results.get('title') or 'Comparison')}", ""]
+    lines = [f"# {_escape(results.get('title') or 'Comparison')}", ""]
     for entry in results.get("recommendation") or []:
         limit, choice = entry.get("limit") or "recommended", entry.get("method") or "one plain network"
-        lines.append(f"- {_inline(limit)}: **{_inline(choice)}**. {_inline(entry.get('text') or '')}")
+        lines.append(f"- {_escape(limit)}: **{_escape(choice)}**. {_escape(entry.get('text') or '')}")
     lines += [""] if results.get("recommendation") else []
-    lines += _row(["method", *(_heading(column) for column in shown)])
-    lines += _row(["---", *("---:" for _ in shown)])
+    lines += _format_row(["method", *(_format_heading(column) for column in shown)])
+    lines += _format_row(["---", *("---:" for _ in shown)])
     marked = {column.key: mark_best(column, [column.read(method) for method in results["methods"]]) for column in shown}
     for index, method in enumerate(results["methods"]):
-        cells = [_value(column, column.read(method), marked[column.key][index] == "best") for column in shown]
-        lines += _row([_inline(str(method["name"])), *cells])
+        cells = [_format_cell_with_spread(column, column.read(method), marked[column.key][index] == "best") for column in shown]
+        lines += _format_row([_escape(str(method["name"])), *cells])
     lines += [
         "",
-        "Mean ± standard deviation over seeds, or a 95 % interval; the best mean of a column is bold. " + _budget(results),
+        "Mean ± standard deviation over seeds, or a 95 % interval; the best mean of a column is bold. "
+        + _describe_budget(results),
     ]
-    lines += [f"\n> {_inline(note)}" for note in results.get("notes") or []]
+    lines += [f"\n> {_escape(note)}" for note in results.get("notes") or []]
     if results.get("command"):
         lines += ["", "```sh", str(results["command"]), "```"]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _heading(column: Column) -> str:
-    return _inline(column.title + (f", {column.unit}" if column.unit else ""))
+def _format_heading(column: Column) -> str:
+    return _escape(column.title + (f", {column.unit}" if column.unit else ""))
 
 
-def _value(column: Column, v: Value | None, best: bool) -> str:
+def _format_cell_with_spread(column: Column, v: Value | None, best: bool) -> str:
     if v is None:
         return ""
     text = format_value(v.value, column.kind, unit=False)
@@ -103,17 +104,17 @@ def _value(column: Column, v: Value | None, best: bool) -> str:
     return (f"**{text}**" if best else text) + (f" {beside if beside[0] == '±' else f'({beside})'}" if beside else "")
 
 
-def _budget(results: dict[str, Any]) -> str:
+def _describe_budget(results: dict[str, Any]) -> str:
     text = (results.get("budget") or {}).get("text")
     seeds = results.get("seeds") or []
-    return (f"Held equal: {_inline(text)}. " if text else "") + (f"Seeds: {', '.join(map(str, seeds))}." if seeds else "")
+    return (f"Held equal: {_escape(text)}. " if text else "") + (f"Seeds: {', '.join(map(str, seeds))}." if seeds else "")
 
 
-def _row(cells: list[str]) -> list[str]:
+def _format_row(cells: list[str]) -> list[str]:
     return ["| " + " | ".join(cells) + " |"]
 
 
-def _inline(text: str) -> str:
+def _escape(text: str) -> str:
     """Escape Markdown in names, which come from configurations and folders."""
     text = " ".join(str(text).split())
     for sign in "\\`*_|<>[]":

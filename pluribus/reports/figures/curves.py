@@ -20,7 +20,9 @@ def make_shift_figure(results: dict[str, Any]) -> Figure | None:
     views = [_make_severity_view(methods, *measure) for measure in shown]
     numbers = [
         Numbers(
-            ["method", "clean", *(f"severity {s}" for s in range(1, 6))], _format_rows(methods, key, kind), title + _unit(kind)
+            ["method", "clean", *(f"severity {s}" for s in range(1, 6))],
+            _format_rows(methods, key, kind),
+            title + _format_unit(kind),
         )
         for key, title, kind in shown
     ]
@@ -55,12 +57,12 @@ def _make_severity_view(methods: list[dict[str, Any]], key: str, title: str, kin
     for index, method in enumerate(methods):
         curve = _read_severities(method, key)
         if any(v is not None for v in curve):
-            hover = f"severity %{{x}}: {title} %{{y:.{2 if factor == 100 else 4}f}}{_percent(kind)}"
+            hover = f"severity %{{x}}: {title} %{{y:.{2 if factor == 100 else 4}f}}{_format_percent(kind)}"
             data.append(make_line(index, method["name"], range(len(curve)), _scale(curve, factor), hover))
             first.append((method["name"], parse_value(curve[0])))
             last.append((method["name"], parse_value(curve[-1])))
     shown = make_layout(
-        title + _unit(kind), {"title": axis_title("severity of the corruption"), "dtick": 1, "range": [-0.2, 5.2]}
+        title + _format_unit(kind), {"title": axis_title("severity of the corruption"), "dtick": 1, "range": [-0.2, 5.2]}
     )
     alt = (
         f"Line plot of {title} by severity of corruption for {format_count(len(data), 'method')}: on clean rows "
@@ -202,9 +204,9 @@ def _scale(curve: list[float | None], factor: int) -> list[float | None]:
     return [None if v is None else v * factor for v in curve]
 
 
-def _unit(kind: Kind) -> str:
+def _format_unit(kind: Kind) -> str:
     return ", %" if kind == "percent" else ""
 
 
-def _percent(kind: Kind) -> str:
+def _format_percent(kind: Kind) -> str:
     return " %" if kind == "percent" else ""
