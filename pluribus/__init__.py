@@ -39,10 +39,10 @@ __version__ = "0.1.0"
 
 
 _LAZY = {
-    "Comparison": ".runs.result_objects",
-    "Evaluation": ".runs.result_objects",
-    "compare": ".runs.api",
-    "evaluate": ".runs.api",
+    "Comparison": ".comparison.result_objects",
+    "Evaluation": ".comparison.result_objects",
+    "compare": ".comparison.api",
+    "evaluate": ".comparison.api",
     "fit": ".training.fit",
 }
 """Names that need more than torch and numpy, and the modules that they are imported from when they are first used."""
@@ -64,8 +64,8 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from . import analysis, data, models
-    from .runs.api import compare, evaluate
-    from .runs.result_objects import Comparison, Evaluation
+    from .comparison.api import compare, evaluate
+    from .comparison.result_objects import Comparison, Evaluation
     from .training.fit import fit
 
 __all__ = [

@@ -44,11 +44,11 @@ def evaluate(
     from rich.console import Console
     from rich.progress import Progress
 
+    from ..comparison.text_tables import print_evaluation
     from ..core.files import format_json
     from ..core.suggestions import describe_unknown
     from ..runs.config import ConfigError, split_choices
     from ..runs.evaluation import build_evaluation_settings, evaluate_run
-    from ..runs.text_tables import print_evaluation
 
     if split not in ("train", "validation", "test"):
         raise ConfigError(describe_unknown("split", split, ("train", "validation", "test")))

@@ -16,9 +16,9 @@ def methods(name: Name = None) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from ..comparison.budgets import measure_relative_costs
     from ..core.spec import Spec
     from ..core.suggestions import describe_unknown
-    from ..runs.budgets import measure_relative_costs
     from ..runs.config import ConfigError
 
     if name is not None and name not in Spec.registry:

@@ -223,44 +223,6 @@ def test_a_network_that_reads_weights_directly_gets_a_hint(spec):
         ensemble(torch.randn(2, 4))
 
 
-class UNet(nn.Module):
-    """Tells its transposed convolution what size is to come out, by name or by place."""
-
-    def __init__(self, named: bool) -> None:
-        super().__init__()
-        self.named = named
-        self.stem, self.down = nn.Conv2d(1, 8, 3, padding=1), nn.Conv2d(8, 8, 3, 2, 1)
-        self.up, self.out = nn.ConvTranspose2d(8, 8, 3, 2, 1), nn.Conv2d(16, 3, 1)
-
-    def forward(self, x):
-        skip = torch.relu(self.stem(x))
-        low = torch.relu(self.down(skip))
-        up = self.up(low, output_size=skip.shape[-2:]) if self.named else self.up(low, skip.shape[-2:])
-        return self.out(torch.cat([skip, torch.relu(up)], 1))
-
-
-@pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize(
-    "spec",
-    [
-        *(Inner(copies=2), Maxout(copies=2), MIMO(2), Multihead(2), TreeNet(2, split="up"), DeepEnsemble(2)),
-        *(BatchEnsemble(2), Mixture(2, parameters=2.5, blob=True), MCDropout(samples=2)),
-        *(Variance(samples=2, include="up"), VariationalDropout(samples=2)),
-    ],
-    ids=str,
-)
-def test_a_transposed_convolution_may_be_told_its_output_size(spec, named):
-    ensemble = pluribus.ensemble(UNet(named).double(), spec).eval()
-    for size in (10, 9, 10):  # the same layer brings 5 to 10, and 5 to 9
-        x = torch.randn(3, 1, size, size, dtype=torch.double)
-        answers = ensemble(x)
-        assert answers.shape[1:] == (3, 3, size, size)
-        plain = ensemble if ensemble.count_plain_members() else ensemble.freeze() if ensemble.sampled else None
-        if plain is not None and not isinstance(spec, (Maxout, MCDropout)):
-            torch.testing.assert_close(plain.member(0)(x), plain(x)[0], rtol=0, atol=1e-10)
-    ensemble.train().loss(x, torch.zeros(3, size, size, dtype=torch.long), examples=10).backward()
-
-
 def test_a_network_may_still_ask_what_a_layer_was_like():
     class Asking(nn.Module):
         def __init__(self) -> None:
@@ -322,34 +284,6 @@ def test_a_frozen_backbone_keeps_its_statistics_in_every_member():
     first, second = pluribus.ensemble(net, DeepEnsemble(2)).net
     assert torch.equal(first.net.stem[1].running_mean, second.net.stem[1].running_mean)
     assert not torch.equal(first.net.blocks[0].bn1.running_mean, second.net.blocks[0].bn1.running_mean)
-
-
-def test_specs_can_be_hashed_and_survive_json():
-    for spec in (
-        Inner(include=["a", nn.Linear]),
-        Inner(include=nn.Linear),
-        DeepEnsemble(2, of=Variance(exclude=("b", nn.Conv2d))),
-    ):
-        assert pluribus.Spec.from_json(spec.to_json()) == spec
-        assert hash(spec) == hash(pluribus.Spec.from_json(spec.to_json()))
-    for wrong in (3, [3], 0):
-        with pytest.raises(TypeError, match="names, patterns or types, got"):
-            pluribus.ensemble(NestedMLP(), Inner(include=wrong))
-    with pytest.raises(ConversionError, match="include= names no layer"):
-        pluribus.ensemble(NestedMLP(), Inner(include=[]))
-    with pytest.raises(ConversionError, match="last='9' matched no layer"):
-        pluribus.ensemble(NestedMLP(), Multihead(last="9"))
-
-
-def test_wrong_arguments_are_answered_with_a_cure():
-    with pytest.raises(TypeError, match=r"write Inner\(\)"):
-        pluribus.ensemble(NestedMLP(), Inner)
-    with pytest.raises(TypeError, match=r"net must be an nn\.Module, got dict"):
-        pluribus.ensemble({}, Inner())
-    with pytest.raises(TypeError, match=r"DeepEnsemble\(members, of=spec\)"):
-        pluribus.ensemble(pluribus.ensemble(NestedMLP(), Inner()), Inner())
-    with pytest.raises(ValueError, match="task must be one of"):
-        pluribus.ensemble(NestedMLP(), Inner(), task="ranking")
 
 
 def test_a_member_shares_nothing_with_its_ensemble():

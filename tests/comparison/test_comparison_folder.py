@@ -6,9 +6,9 @@ import json
 import pytest
 import torch
 
+from pluribus.comparison import comparison_folder as comparing
+from pluribus.comparison.comparison_folder import ComparisonFolder, list_methods
 from pluribus.core.errors import FileError
-from pluribus.runs import comparison as comparing
-from pluribus.runs.comparison import ComparisonFolder, list_methods
 from pluribus.runs.config import ConfigError
 from pluribus.runs.evaluation import build_evaluation_settings
 from pluribus.runs.grid import Grid

@@ -4,11 +4,11 @@ import pytest
 import torch
 from scipy import stats
 
+from pluribus.comparison.recommendation import recommend
+from pluribus.comparison.statistics import PairedBootstrap, pool_reliability, summarize_seeds
 from pluribus.data.corruptions import STANDARD
 from pluribus.metrics import Interval
-from pluribus.runs.recommendation import recommend
 from pluribus.runs.robustness import mce
-from pluribus.runs.statistics import PairedBootstrap, pool_reliability, summarize_seeds
 
 BASE, BEST = "single", "deep-ensemble"
 

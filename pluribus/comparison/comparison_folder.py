@@ -19,21 +19,21 @@ import yaml
 from ..core.errors import FileError
 from ..core.files import format_json, write_file
 from ..core.spec import Spec
-from .budgets import TEXTS, check_budget, fit_to_budget
-from .config import ConfigError, build_config, build_spec, find_role, parse_method, read_settings
-from .evaluation import (
+from ..runs.config import ConfigError, build_config, build_spec, find_role, parse_method, read_settings
+from ..runs.evaluation import (
     EvaluationSettings,
     build_evaluation_settings,
     measure_cost,
     rebuild_network,
     select_comparison_rows,
 )
-from .grid import Cell, Grid, Report
-from .loading import load_run
+from ..runs.grid import Cell, Grid, Report
+from ..runs.loading import load_run
+from ..runs.run_folder import FEW_STEPS, Run
+from ..runs.training import convert_network, load_data, resolve_config
+from .budgets import TEXTS, check_budget, fit_to_budget
 from .recommendation import recommend
-from .run_folder import FEW_STEPS, Run
 from .statistics import PairedBootstrap, combine_seeds, read_row_scores, summarize_seeds
-from .training import convert_network, load_data, resolve_config
 
 Json = dict[str, Any]
 MANY_METHODS = 5

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pluribus.comparison.recommendation import recommend
 from pluribus.metrics import Interval
-from pluribus.runs.recommendation import recommend
 
 
 class Gains:

@@ -23,9 +23,9 @@ from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
 from ..data import Data
 from ..models.small import lenet5
-from .config import Config, ConfigError, find_role, format_choice
-from .loading import build_network, find_factory
-from .training import convert_network
+from ..runs.config import Config, ConfigError, find_role, format_choice
+from ..runs.loading import build_network, find_factory
+from ..runs.training import convert_network
 
 Budget = Literal["epochs", "training-flops", "deployed-flops", "parameters"]
 TEXTS = {

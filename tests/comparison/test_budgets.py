@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from pluribus.comparison import budgets
 from pluribus.core.describe import count_flops, count_parameters
 from pluribus.data import load
-from pluribus.runs import budgets as budgets
 from pluribus.runs.config import ConfigError, build_config
 from pluribus.runs.loading import build_network
 from pluribus.runs.training import resolve_config

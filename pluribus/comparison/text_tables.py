@@ -9,7 +9,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from .run_folder import FEW_STEPS
+from ..runs.run_folder import FEW_STEPS
 
 SCORE_NAMES = {
     "nll": "NLL",

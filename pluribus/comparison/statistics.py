@@ -19,8 +19,8 @@ from torch import Tensor
 from ..core.saving import read_tensors
 from ..data.corruptions import STANDARD
 from ..metrics.intervals import Interval, central_interval
-from .robustness import mce
-from .run_folder import Run
+from ..runs.robustness import mce
+from ..runs.run_folder import Run
 
 DRAWS, AT_ONCE = 2000, 100
 Json = dict[str, Any]

@@ -14,13 +14,13 @@ from ..data import Data
 from ..data.dataset import Part, number_classes, take_no_rows
 from ..data.preparation import Preparation
 from ..experiments import check_workers
-from .comparison import ComparisonFolder, list_methods
-from .config import ConfigError, parse_choice, split_choices
-from .evaluation import build_evaluation_settings, evaluate_case, measure_cost
-from .grid import parse_seeds
-from .loading import load_set, passed_objects, set_samples
+from ..runs.config import ConfigError, parse_choice, split_choices
+from ..runs.evaluation import build_evaluation_settings, evaluate_case, measure_cost
+from ..runs.grid import parse_seeds
+from ..runs.loading import load_set, passed_objects, set_samples
+from ..runs.prediction import EvaluationCase
+from .comparison_folder import ComparisonFolder, list_methods
 from .passed_data import build_data, gather_rows
-from .prediction import EvaluationCase
 from .progress import comparison_progress, row_progress
 from .result_objects import Comparison, Evaluation
 
