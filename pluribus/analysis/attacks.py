@@ -34,7 +34,7 @@ import torch
 from torch import Tensor
 
 from ..core.ensemble import Ensemble
-from ..core.modes import evaluation_mode
+from ..core.modes import copy_for_evaluation
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
 from ..core.spec import require_choice, require_count, require_number
@@ -175,7 +175,8 @@ def attack(
         require_count("batch_size", batch_size, 1, "a batch has at least one row")
     cuda = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     parts = []
-    with evaluation_mode(ensemble), torch.random.fork_rng(devices=cuda):
+    ensemble = copy_for_evaluation(ensemble)
+    with torch.random.fork_rng(devices=cuda):
         with sample_count(ensemble, spec.samples):
             size = batch_size or max(1, MAX_ROWS_TIMES_MEMBERS // ensemble.members)
         for start in range(0, len(x), size):

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from ..core.describe import Description, count_call_flops, count_flops, count_parameters
 from ..core.ensemble import Ensemble
-from ..core.modes import evaluation_mode
+from ..core.modes import copy_for_evaluation
 from ..metrics.intervals import Interval, bootstrap
 from .memory import count_bytes, measure_peak_memory
 from .timing import compute_ratios, time_interleaved
@@ -62,8 +62,9 @@ def compare_cost(ensemble: Ensemble, base: nn.Module, x: Tensor, y: Tensor, *, r
     """
     description = ensemble.describe(x[:1])  # the ensemble may not have seen an input yet
     form, flops, parameters = choose_deployment(description)
-    deployed = ensemble.fold() if form == "folded" else ensemble
-    with evaluation_mode(ensemble), evaluation_mode(base), torch.no_grad(), torch.random.fork_rng(devices=[]):
+    deployed = ensemble.fold() if form == "folded" else copy_for_evaluation(ensemble)
+    base = copy_for_evaluation(base)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
         latency = compare_latency(lambda: deployed(x), lambda: base(x), repeats)
         own_memory = measure_peak_memory(lambda: deployed(x)) + count_bytes(deployed)
         base_memory = measure_peak_memory(lambda: base(x)) + count_bytes(base)

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.spec import Spec
+from ..core.spec import Spec, list_methods
 from ..reports.palette import LIGHT, MARKERS, method_style
 from ..reports.svg import MUTED, draw_svg, style_axes
-from .methods import list_methods
 from .networks import NETWORKS
 from .table import TABLE_WORKLOADS
 

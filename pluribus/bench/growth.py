@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from ..core.spec import Spec
+from ..core.spec import Spec, list_methods
 from .measurement import Build, Candidate, CostRatios, Job, Json, Measurement, convert_with
-from .methods import build_benchmark_spec, list_methods
+from .methods import build_benchmark_spec
 from .networks import NETWORKS
 from .table import TABLE_WORKLOADS
 from .workloads import Workload

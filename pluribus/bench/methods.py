@@ -3,22 +3,10 @@
 from collections import Counter
 from collections.abc import Collection
 
-from ..core.spec import Spec
+from ..core.spec import Spec, list_methods
 
-RANKS = {"baseline": 0, "": 1, "reference": 2}
 LETTERS = {"members": "M", "copies": "m", "samples": "K"}
 """How the pages call the size of a method, by the option that sets it."""
-
-
-def list_methods(names: Collection[str] | None = None) -> list[str]:
-    """Put method names (without names, all registered methods) in the order of the tables.
-
-    The baseline comes first and the reference last; the others, and names that are not registered, stand in between by name.
-
-    >>> list_methods(["deep-ensemble", "mimo", "single", "inner"])
-    ['single', 'inner', 'mimo', 'deep-ensemble']
-    """
-    return sorted(Spec.registry if names is None else set(names), key=lambda name: (RANKS[_get_role(name)], name))
 
 
 def build_benchmark_spec(method: str) -> Spec:
@@ -49,7 +37,3 @@ def describe_sizes(methods: Collection[str]) -> str:
             others = [f"{name} {size}" for name, size in by_name.items() if size != usual]
             parts.append(f"{LETTERS.get(option, option)} = {usual}" + (f" ({', '.join(others)})" if others else ""))
     return ", ".join(parts)
-
-
-def _get_role(name: str) -> str:
-    return Spec.registry[name].role if name in Spec.registry else ""

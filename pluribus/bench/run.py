@@ -16,11 +16,11 @@ import torch
 
 from ..core.errors import FileError, PluribusError
 from ..core.seeds import set_seed
+from ..core.spec import list_methods
 from ..core.suggestions import describe_unknown
 from . import results
 from .growth import DEFAULT_NETWORKS, plan_growth
 from .measurement import Job
-from .methods import list_methods
 from .networks import NETWORKS
 from .table import plan_table
 from .targets import plan_targets

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection
 
+from ..core.spec import list_methods
 from .measurement import Candidate, Job, Measurement, convert_with
-from .methods import build_benchmark_spec, list_methods
+from .methods import build_benchmark_spec
 from .networks import NETWORKS
 from .workloads import Workload
 

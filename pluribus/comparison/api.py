@@ -10,6 +10,8 @@ from typing import Any
 from torch import nn
 
 from ..core.ensemble import Ensemble
+from ..core.modes import copy_for_evaluation
+from ..core.spec import list_methods
 from ..data import Data
 from ..data.dataset import Part, number_classes, take_no_rows
 from ..data.preparation import Preparation
@@ -19,7 +21,7 @@ from ..runs.evaluation import build_evaluation_settings, evaluate_case, measure_
 from ..runs.grid import parse_seeds
 from ..runs.loading import load_set, passed_objects, set_samples
 from ..runs.prediction import EvaluationCase
-from .comparison_folder import ComparisonFolder, list_methods
+from .comparison_folder import ComparisonFolder
 from .passed_data import build_data, gather_rows
 from .progress import comparison_progress, row_progress
 from .result_objects import Comparison, Evaluation
@@ -183,16 +185,12 @@ def evaluate(
     held, part = select_rows(ensemble, data, split)
     judging.check(held)
     fitted = None if validation is None else gather_rows(validation, "validation")
-    before = ensemble.samples
+    ensemble = copy_for_evaluation(ensemble)
     if samples is not None:
         set_samples(ensemble, samples)
-    try:
-        with row_progress(judging.count_rows(len(part), len(fitted) if fitted else 0), progress) as report:
-            found, _ = evaluate_case(EvaluationCase(ensemble, held, part, seed, report), fitted, judging)
-        cost = None if network is None else measure_cost(ensemble, network, held, part)
-    finally:
-        if samples is not None:
-            ensemble.samples = before
+    with row_progress(judging.count_rows(len(part), len(fitted) if fitted else 0), progress) as report:
+        found, _ = evaluate_case(EvaluationCase(ensemble, held, part, seed, report), fitted, judging)
+    cost = None if network is None else measure_cost(ensemble, network, held, part)
     about = {"title": str(ensemble.spec), "data": held.name, "split": split}
     return Evaluation(about | found | {"cost": cost})
 

@@ -327,9 +327,3 @@ def measure_size(choice: Json) -> int:
     """The members, copies or samples of a method; 1 if it has no such option."""
     spec = build_spec(choice)
     return getattr(spec, spec.size_option) if spec.size_option else 1
-
-
-def list_methods() -> list[str]:
-    """The names of all methods: the baseline first and the reference last."""
-    baseline, reference = find_role("baseline"), find_role("reference")
-    return [baseline, *sorted(name for name in Spec.registry if name not in (baseline, reference)), reference]

@@ -1,7 +1,7 @@
 """A spec: a few frozen options that say which ensemble to make. Small enough to print, compare, hash and store as JSON."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -82,6 +82,20 @@ class Spec:
             return cls(**options)
         except (TypeError, ValueError) as error:
             raise FileError(f"these are no options of {cls.name}: {error}") from error
+
+
+def list_methods(names: Collection[str] | None = None) -> list[str]:
+    """Put method names (without names, all registered methods) in the order of the tables.
+
+    The baseline comes first and the reference last; the others, and names that are not registered, stand in between by name.
+
+    >>> import pluribus
+    >>> list_methods(["deep-ensemble", "mimo", "single", "inner"])
+    ['single', 'inner', 'mimo', 'deep-ensemble']
+    """
+    ranks = {"baseline": 0, "": 1, "reference": 2}
+    roles = {name: kind.role for name, kind in Spec.registry.items()}
+    return sorted(Spec.registry if names is None else set(names), key=lambda name: (ranks[roles.get(name, "")], name))
 
 
 def _plain(value: Any) -> Any:

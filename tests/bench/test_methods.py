@@ -7,10 +7,11 @@ from collections import Counter
 import pytest
 
 from pluribus import Spec
-from pluribus.bench.methods import build_benchmark_spec, describe_sizes, list_methods
+from pluribus.bench.methods import build_benchmark_spec, describe_sizes
 from pluribus.bench.page import format_page
 from pluribus.bench.results import read_results
 from pluribus.bench.run import Settings, plan_benchmark, run_benchmark
+from pluribus.core.spec import list_methods
 
 from .example_rows import ABOUT
 

@@ -7,7 +7,6 @@ from torch import nn
 import pluribus
 from pluribus.analysis.timing import Ratio
 from pluribus.bench.measurement import CostRatios, convert_with
-from pluribus.bench.methods import list_methods
 from pluribus.bench.networks import NETWORKS
 from pluribus.bench.targets import (
     TARGET_GROUPS,
@@ -21,6 +20,7 @@ from pluribus.bench.targets import (
     plan_targets,
 )
 from pluribus.bench.workloads import TrainingStep
+from pluribus.core.spec import list_methods
 
 
 @pytest.fixture(autouse=True)

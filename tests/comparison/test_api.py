@@ -11,9 +11,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import pluribus
-from pluribus.comparison.comparison_folder import list_methods
 from pluribus.core.errors import DataError, FileError
-from pluribus.core.spec import Spec
+from pluribus.core.spec import Spec, list_methods
 from pluribus.models.registry import ModelError
 from pluribus.runs.config import ConfigError, build_config
 from pluribus.runs.evaluation import evaluate_run

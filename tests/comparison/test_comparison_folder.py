@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from pluribus.comparison import comparison_folder as comparing
-from pluribus.comparison.comparison_folder import ComparisonFolder, list_methods
+from pluribus.comparison.comparison_folder import ComparisonFolder
 from pluribus.core.errors import FileError
+from pluribus.core.spec import list_methods
 from pluribus.runs.config import ConfigError
 from pluribus.runs.evaluation import build_evaluation_settings
 from pluribus.runs.grid import Grid

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from ...core.ensemble import Ensemble
+from ...core.modes import copy_for_evaluation
 from ...core.seeds import derive_seed, set_seed
 
 ANSWERS = {"mean": 1, "sample": 1, "average": 0, "zero-mean": 1, "zero-mean average": 0}
@@ -38,15 +39,11 @@ def measure_answer(ensemble: Ensemble, x: Tensor, y: Tensor, answer: str, seed: 
     """
     if "answer" not in ensemble.settings:
         raise ValueError(f"{type(ensemble.spec).__name__} answers in one way only: phases are for variational dropout")
-    noisy: Any = ensemble
-    before = noisy.samples, noisy.answer
+    noisy: Any = copy_for_evaluation(ensemble)
+    noisy.samples, noisy.answer = ANSWERS[answer] or noisy.samples, answer.removesuffix(" average")
     with torch.random.fork_rng(devices=[]):
         set_seed(derive_seed(seed, list(ANSWERS).index(answer)))
-        try:
-            noisy.samples, noisy.answer = ANSWERS[answer] or noisy.samples, answer.removesuffix(" average")
-            return (noisy.predict(x).labels == y).double().mean().item()
-        finally:
-            noisy.samples, noisy.answer = before
+        return (noisy.predict(x).labels == y).double().mean().item()
 
 
 def read_log_alphas(ensemble: Ensemble) -> dict[str, float]:
