@@ -16,8 +16,8 @@ from .core.convert import ensemble
 from .core.describe import Description
 from .core.ensemble import Ensemble
 from .core.errors import ConversionError, FileError, PluribusError, Unsupported
-from .core.nested import Views
 from .core.predictive import Predictive
+from .core.pytrees import Views
 from .core.saving import load, save
 from .core.spec import Spec
 from .methods import (

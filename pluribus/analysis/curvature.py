@@ -31,7 +31,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..core import nested
+from ..core import pytrees
 from ..core.ensemble import Ensemble
 from ..core.modes import evaluation_mode
 from ..core.random_weights import RandomWeights, use_fixed_weights
@@ -113,7 +113,7 @@ class LayerPass:
         inputs, responses, logits = self.split_at_layer()
         if not inputs:
             return torch.zeros_like(self.layer.mu)
-        runs_once = len(inputs) == 1 and inputs[0].dim() == 2 and len(inputs[0]) == nested.count_rows(self.x)
+        runs_once = len(inputs) == 1 and inputs[0].dim() == 2 and len(inputs[0]) == pytrees.count_rows(self.x)
         if self.layer.affine.linear and runs_once and self.has_independent_rows(responses[0], logits):
             h = self.differentiate_by_class(responses[0], logits)
             h = self.differentiate_by_unit(responses[0], logits) if h is None else h

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.spec import Spec, list_methods
 from .measurement import Build, Candidate, CostRatios, Job, Json, Measurement, convert_with
-from .methods import build_benchmark_spec
+from .method_sizes import build_benchmark_spec
 from .networks import NETWORKS
 from .table import TABLE_WORKLOADS
 from .workloads import Workload

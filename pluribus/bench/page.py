@@ -7,7 +7,7 @@ from typing import Any
 from ..core.errors import FileError
 from ..core.files import write_file
 from ..core.spec import list_methods
-from .methods import describe_sizes
+from .method_sizes import describe_sizes
 from .networks import NETWORKS
 from .table import TABLE_WORKLOADS
 from .workloads import TITLES

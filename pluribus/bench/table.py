@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from ..core.spec import list_methods
 from .measurement import Candidate, Job, Measurement, convert_with
-from .methods import build_benchmark_spec
+from .method_sizes import build_benchmark_spec
 from .networks import NETWORKS
 from .workloads import Workload
 

@@ -88,7 +88,7 @@ def compare(
     The page has the spread of every number over seeds, and for each method its share of a deep ensemble's gain and its cost.
     """
     from ..comparison import api
-    from ..comparison.text_tables import print_comparison
+    from ..comparison.terminal_tables import print_comparison
     from ..runs.config import Config, ConfigError, read_settings
     from ..runs.run_folder import name_new_folder
     from ..training.interrupts import Interrupted

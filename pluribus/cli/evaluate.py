@@ -44,7 +44,7 @@ def evaluate(
     from rich.console import Console
     from rich.progress import Progress
 
-    from ..comparison.text_tables import print_evaluation
+    from ..comparison.terminal_tables import print_evaluation
     from ..core.files import format_json
     from ..core.suggestions import describe_unknown
     from ..runs.config import ConfigError, split_choices

@@ -107,7 +107,7 @@ def train(
 
 def run(config: Any, path: Path, quiet: bool, resume: bool = False) -> None:
     """Train one run and print its result."""
-    from ..comparison.text_tables import print_run
+    from ..comparison.terminal_tables import print_run
     from ..runs.training import train_run
     from ..training.interrupts import Interrupted
     from ..training.trainer import is_leader
@@ -180,7 +180,7 @@ def run_new_grid(wanted: dict[str, Any], methods: list[Any], seeds: str | None, 
 def run_grid(grid: Any, workers: str) -> None:
     """Train the runs of a grid and print their results."""
     from ..comparison.progress import grid_progress
-    from ..comparison.text_tables import print_grid
+    from ..comparison.terminal_tables import print_grid
     from ..training.interrupts import Interrupted
 
     try:

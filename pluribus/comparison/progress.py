@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.progress import Progress
 
-from .text_tables import SCORE_NAMES, format_score, make_grid_table, make_progress_table
+from ..analysis.score_names import SCORE_NAMES, format_score
+from .terminal_tables import make_grid_table, make_progress_table
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import FileError
-from .text_tables import print_comparison, print_evaluation, render_text
+from .terminal_tables import print_comparison, print_evaluation, render_text
 
 if TYPE_CHECKING:
     import pandas as pd

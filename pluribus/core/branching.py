@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from . import nested
+from . import pytrees
 from .errors import ConversionError
 from .members import MemberLayer, is_checkpointing, is_in_backward
 from .modes import copy_for_evaluation, evaluation_mode
@@ -51,7 +51,7 @@ class Expand:
         if current is None or current.only is not None or current.dealt or current.plan.branch != ("module", self.name):
             return args, kwargs
         count = current.count
-        return nested.map_flagged_tensors(current.plan.flags, lambda leaf: nested.repeat_rows(leaf, count), (args, kwargs))
+        return pytrees.map_flagged_tensors(current.plan.flags, lambda leaf: pytrees.repeat_rows(leaf, count), (args, kwargs))
 
 
 def attach_branch(net: nn.Module, branch: Branch) -> None:
@@ -81,23 +81,23 @@ def find_plan(ensemble: "Ensemble", executor: "Executor", batch: Any) -> Plan:
 
 def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
     layers = {layer.place: layer for layer in twin.net.modules() if isinstance(layer, MemberLayer)}
-    two, probe = nested.take_rows(batch, 2), Probe(twin.count_probed())
-    entering = nested.copy_tensors(two)
+    two, probe = pytrees.take_rows(batch, 2), Probe(twin.count_probed())
+    entering = pytrees.copy_tensors(two)
     with CallRecorder(twin.net) as calls:
         executor.run_alone(twin, entering, 0, LOOP, probe)
-    writes_input = not all(map(is_equal, nested.iterate_tensors(entering), nested.iterate_tensors(two)))
+    writes_input = not all(map(is_equal, pytrees.iterate_tensors(entering), pytrees.iterate_tensors(two)))
     twin.check_order(calls.order)
     if not layers:
         plan = Plan(Branch("none"), shared_size=max(calls.sizes) // 2, writes_input=writes_input)
         return replace(plan, channels_last=takes_channels_last(twin, executor, plan, two, None))
     candidates = list(list_candidates(calls.order, layers))
     with CallRecorder(twin.net) as more:
-        executor.run_alone(twin, nested.take_rows(batch, 3), 0, LOOP, probe)
+        executor.run_alone(twin, pytrees.take_rows(batch, 3), 0, LOOP, probe)
     flags = find_carriers(calls, more)
     alone, answers = [], []
     for index in range(probe.count):
         probe.restart()
-        alone.append(executor.run_alone(twin, nested.copy_tensors(two), index, LOOP, probe))
+        alone.append(executor.run_alone(twin, pytrees.copy_tensors(two), index, LOOP, probe))
         answers.append(probe.answers)
     reference = torch.stack(alone)
     if probe.count > 1 and torch.equal(reference, reference[:1].expand_as(reference)):
@@ -131,7 +131,7 @@ def measure_sizes(twin: "Ensemble", executor: "Executor", plan: Plan, calls: "Ca
     noisy = any(isinstance(modules[name], nn.modules.dropout._DropoutNd) for name in calls.order[:at])
     has_trunk = noisy
     if not noisy and at > 0:
-        run = lambda: executor.run_alone(twin, nested.copy_tensors(two), 0, plan, probe)  # noqa: E731
+        run = lambda: executor.run_alone(twin, pytrees.copy_tensors(two), 0, plan, probe)  # noqa: E731
         has_trunk = measure_trunk(run, modules[branch.name]) > TRUNK_SHARE
     return replace(plan, shared_size=shared, branched_size=branched, has_trunk=has_trunk)
 
@@ -261,7 +261,7 @@ class CallRecorder:
     def _make_hook(self, name: str) -> Callable[[nn.Module, Any, Any], None]:
         def record(module: nn.Module, args: Any, kwargs: Any) -> None:
             self.order.append(name)
-            tensors = list(nested.iterate_tensors((args, kwargs)))
+            tensors = list(pytrees.iterate_tensors((args, kwargs)))
             self.sizes.append(max((tensor.numel() for tensor in tensors), default=0))
             self.rows.setdefault(name, [tensor.shape[0] if tensor.dim() else 0 for tensor in tensors])
 

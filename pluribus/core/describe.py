@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from . import nested
+from . import pytrees
 from .affine import copy_to_meta
 from .errors import Unsupported
 from .random_weights import find_random_layers
@@ -115,7 +115,7 @@ def describe(ensemble: "Ensemble", example: Any) -> Description:
     base = conversion.base
     if example is not None:
         executor.prepare(ensemble, example)
-    row = None if example is None else nested.slice_rows(example, 0, 1)
+    row = None if example is None else pytrees.slice_rows(example, 0, 1)
     deployed: nn.Module | None = None
     if executor.plan is not None:  # else it is not known yet whether something goes around the last layer
         with suppress(Unsupported):
@@ -152,7 +152,7 @@ def count_parameters(module: nn.Module) -> int:
 def count_flops(module: nn.Module, batch: Any) -> int | None:
     """On the meta device, where nothing is computed; None if the network cannot be run there."""
     hollow = copy_to_meta(module).eval()
-    return count_call_flops(lambda: nested.call_network(hollow, nested.map_tensors(lambda leaf: leaf.to("meta"), batch)))
+    return count_call_flops(lambda: pytrees.call_network(hollow, pytrees.map_tensors(lambda leaf: leaf.to("meta"), batch)))
 
 
 def count_call_flops(run: Callable[[], Any]) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import nested
+from . import pytrees
 from .affine import copy_to_meta
 from .describe import Change, Conversion, Description, describe
 from .errors import Unsupported
@@ -18,9 +18,9 @@ from .execution import Executor, predict_rows
 from .folding import Stack, copy_plain, freeze_layers, prepare_member
 from .losses import Criterion, combine_losses, compute_loss
 from .members import Converted, name_layers
-from .nested import Views
 from .passes import Plan
 from .predictive import Predictive
+from .pytrees import Views
 from .spec import Spec, require_count
 from .surgery import Subject, carry_hooks, copy_with, describe_structure
 
@@ -119,8 +119,8 @@ class Ensemble(nn.Module):
         """
         if batch_size is not None:
             require_count("batch_size", batch_size, 1, "rows are answered in chunks of at least one")
-        if nested.is_loader(x):
-            return Predictive.cat([self.predict(nested.leave_targets_out(batch), batch_size) for batch in x])
+        if pytrees.is_loader(x):
+            return Predictive.cat([self.predict(pytrees.leave_targets_out(batch), batch_size) for batch in x])
         if not torch.is_grad_enabled():
             return Predictive(predict_rows(self, x, batch_size), self.task)
         with torch.no_grad():
@@ -144,7 +144,7 @@ class Ensemble(nn.Module):
             views, targets = ensemble.deal(x, y)
             loss = ensemble.objective(parallel(views), targets)
         """
-        rows = nested.count_rows(x)
+        rows = pytrees.count_rows(x)
         if y.dim() == 0 or len(y) != rows:
             raise ValueError(f"there must be a target for each of {rows} rows, got targets of shape {list(y.shape)}")
         views, targets = self.deal(x, y)
@@ -258,7 +258,7 @@ class Ensemble(nn.Module):
 
     def join_views(self, views: Views, plan: Plan) -> Any:
         """How dealt views enter the network: `[M, B, …]` → `[M·B, …]`."""
-        return nested.map_tensors(lambda leaf: leaf.flatten(0, 1), views.batch)
+        return pytrees.map_tensors(lambda leaf: leaf.flatten(0, 1), views.batch)
 
     # --- description ----------------------------------------------------------------------------------------------
 

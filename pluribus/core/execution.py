@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from . import nested
+from . import pytrees
 from .branching import LOOP, attach_branch, find_plan
 from .errors import ConversionError, PluribusError
 from .members import MemberLayer, RecomputationError, RowsChangedError, name_layers
 from .modes import EvaluationCache
-from .nested import Views
 from .output import select_output
 from .passes import Branch, Pass, Plan, call_in_pass
+from .pytrees import Views
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -81,32 +81,32 @@ class Executor:
     def run_plan(self, ensemble: "Ensemble", x: Any, plan: Plan, probe: Any = None) -> Tensor:
         """All members on one batch by this plan: `[B, …]` or views → `[M, B, C]`."""
         if plan.writes_input:
-            x = Views(nested.copy_tensors(x.batch)) if isinstance(x, Views) else nested.copy_tensors(x)
+            x = Views(pytrees.copy_tensors(x.batch)) if isinstance(x, Views) else pytrees.copy_tensors(x)
         if plan.branch.kind == "none":
-            rows = nested.count_rows(x)
-            return check_answer(select_output(nested.call_network(ensemble.net, x), ensemble.output), rows).unsqueeze(0)
+            rows = pytrees.count_rows(x)
+            return check_answer(select_output(pytrees.call_network(ensemble.net, x), ensemble.output), rows).unsqueeze(0)
         dealt = isinstance(x, Views)
-        rows = nested.count_rows(x.select(0) if dealt else x)
+        rows = pytrees.count_rows(x.select(0) if dealt else x)
         count = ensemble.members if probe is None else probe.count
         if self.runs_apart(ensemble, plan, rows):
             each = [x.select(index) if dealt else x for index in range(count)]
             if plan.writes_input and not dealt:
-                each = [nested.copy_tensors(view) for view in each]
+                each = [pytrees.copy_tensors(view) for view in each]
             return torch.stack([self.run_alone(ensemble, view, index, plan, probe) for index, view in enumerate(each)])
         if dealt:
             entering = ensemble.join_views(x, plan)
         elif plan.branch.kind == "input":
-            entering = nested.map_tensors(lambda leaf: nested.repeat_rows(leaf, count), x)
+            entering = pytrees.map_tensors(lambda leaf: pytrees.repeat_rows(leaf, count), x)
         else:
             entering = x
         current = Pass(count, rows, plan, dealt=dealt, probe=probe)
-        answer = select_output(call_in_pass(current, nested.call_network, ensemble.net, entering), ensemble.output)
+        answer = select_output(call_in_pass(current, pytrees.call_network, ensemble.net, entering), ensemble.output)
         return check_answer(answer, count * rows).unflatten(0, (count, rows))
 
     def run_alone(self, ensemble: "Ensemble", x: Any, index: int, plan: Plan = LOOP, probe: Any = None) -> Tensor:
         """One member in a pass of its own: `[B, …]` → `[B, C]`."""
-        current = Pass(ensemble.members if probe is None else probe.count, nested.count_rows(x), plan, only=index, probe=probe)
-        return select_output(call_in_pass(current, nested.call_network, ensemble.net, x), ensemble.output)
+        current = Pass(ensemble.members if probe is None else probe.count, pytrees.count_rows(x), plan, only=index, probe=probe)
+        return select_output(call_in_pass(current, pytrees.call_network, ensemble.net, x), ensemble.output)
 
     def runs_apart(self, ensemble: "Ensemble", plan: Plan, rows: int) -> bool:
         """Whether members run one after the other on so many rows: because they must, or because it is faster.
@@ -135,7 +135,7 @@ class Executor:
 
     def _search(self, ensemble: "Ensemble", x: Any) -> Plan:
         x = x.select(0) if isinstance(x, Views) else x
-        if nested.count_rows(x) == 0:
+        if pytrees.count_rows(x) == 0:
             raise ValueError("the first batch must have at least one row, got none")
         name_layers(ensemble.net)  # somebody may have put in a layer since
         try:
@@ -145,7 +145,7 @@ class Executor:
                 error.add_note("This came from the first, small pass through the converted network, in evaluation mode.")
             raise
         attach_branch(ensemble.net, plan.branch)
-        self.example = nested.map_tensors(lambda leaf: leaf[:1].detach().clone(), x)
+        self.example = pytrees.map_tensors(lambda leaf: leaf[:1].detach().clone(), x)
         self.plan = plan
         return plan
 
@@ -212,11 +212,11 @@ def check_answer(answer: Tensor, rows: int) -> Tensor:
 def predict_rows(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Tensor:
     """The answer to all rows of x in evaluation mode, chunk by chunk: `[M, B, C]`."""
     executor = ensemble.executor
-    twin, rows = executor.copies.get(ensemble), nested.count_rows(x)
+    twin, rows = executor.copies.get(ensemble), pytrees.count_rows(x)
     if executor.plan is None:
         executor.prepare(twin, x)
     size = batch_size or executor.choose_chunk_rows(twin)
     if rows <= size:
         return twin(executor.lay_out(x))
     starts = range(0, rows, size)
-    return torch.cat([twin(executor.lay_out(nested.slice_rows(x, start, size))) for start in starts], dim=1)
+    return torch.cat([twin(executor.lay_out(pytrees.slice_rows(x, start, size))) for start in starts], dim=1)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from . import nested, noise
+from . import noise, pytrees
 from .affine import copy_to_meta
 from .errors import Unsupported
 from .passes import UNKNOWN, LayerFacts, Pass, call_in_pass, get_pass
@@ -255,7 +255,7 @@ class PerMember(MemberLayer):
         current = get_pass()
         if current is None:
             return call_in_pass(self._recall(), functools.partial(self.forward, *args, **kwargs))
-        leaves = list(nested.iterate_tensors((args, kwargs)))
+        leaves = list(pytrees.iterate_tensors((args, kwargs)))
         flags = current.plan.layers.get(self.place, UNKNOWN).flags or (True,) * len(leaves)
         carrying = [leaf for leaf, flag in zip(leaves, flags, strict=False) if flag]
         if carrying:
@@ -269,11 +269,11 @@ class PerMember(MemberLayer):
             split = [leaf.unflatten(0, (current.count, -1)).unbind() for leaf in carrying]
             answers = []
             for copy, *rows in zip(self.copies, *split, strict=True):
-                own, named = nested.map_flagged_tensors(flags, functools.partial(_take_next, iter(rows)), (args, kwargs))
+                own, named = pytrees.map_flagged_tensors(flags, functools.partial(_take_next, iter(rows)), (args, kwargs))
                 answers.append(copy(*own, **named))
         if current.probe is None:
-            return nested.concatenate(answers) if len(answers) > 1 else answers[0]
-        return nested.map_tensors(lambda *ys: self.mark(torch.stack(ys)).flatten(0, 1), *answers)
+            return pytrees.concatenate(answers) if len(answers) > 1 else answers[0]
+        return pytrees.map_tensors(lambda *ys: self.mark(torch.stack(ys)).flatten(0, 1), *answers)
 
     def to_plain(self, index: int) -> nn.Module:
         return self.copies[index]

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils import parametrize
 
-from . import nested
+from . import pytrees
 from .branching import CallRecorder, dry_run
 from .errors import ConversionError
 from .predictive import Task
@@ -57,7 +57,7 @@ class Subject:
         if self.ran is None and self.example is not None:
             trial = copy_with(self.net, {})
             with dry_run(trial), CallRecorder(trial) as heard:
-                nested.call_network(trial, self.example)
+                pytrees.call_network(trial, self.example)
             self.ran = [name for name in dict.fromkeys(heard.order) if name]
         return [name for name in self.modules if name] if self.ran is None else self.ran
 

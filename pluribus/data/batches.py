@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from ..core import nested
+from ..core import pytrees
 from ..core.errors import DataError
 from ..core.seeds import derive_seed, set_seed
 from .augmentation import augment, draw_augmentation
@@ -146,7 +146,7 @@ class LoaderBatches(Batches):
                 continue
             rows = len(y)
             if self.world > 1:
-                x = nested.map_tensors(lambda leaf: leaf[self.rank :: self.world], x)
+                x = pytrees.map_tensors(lambda leaf: leaf[self.rank :: self.world], x)
                 y = y[self.rank :: self.world]
             yield Batch(x, y, self.weight(rows))
 

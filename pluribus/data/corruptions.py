@@ -31,7 +31,7 @@ from torch import Tensor
 
 from ..core.seeds import derive_seed
 from ..core.suggestions import describe_unknown
-from . import corruption_kinds as kinds
+from . import corruption_functions as kinds
 from .corruption_filters import ImageDraws
 
 Kind = tuple[Callable[..., Tensor], tuple[tuple[Any, ...], ...]]

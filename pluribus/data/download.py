@@ -15,7 +15,7 @@ from ..core.errors import DataError
 from ..core.suggestions import describe_unknown
 from .catalog import SETS
 from .catalog_entry import CatalogEntry, DataFile
-from .download_sources import Report, SourceError, choose_source, writing
+from .download_protocols import Report, SourceError, choose_source, writing
 from .npz import count_rows
 from .table import read_table
 

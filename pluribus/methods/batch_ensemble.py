@@ -20,11 +20,11 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ..core import nested
+from ..core import pytrees
 from ..core.affine import AFFINE, Affine, get_weight_and_bias
 from ..core.ensemble import Ensemble
 from ..core.members import MemberLayer, PerMember
-from ..core.nested import Views
+from ..core.pytrees import Views
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
 from ..core.surgery import Patterns, Subject, copy_with
 
@@ -84,10 +84,10 @@ class RankOneEnsemble(Ensemble):
         assert isinstance(self.spec, BatchEnsemble)
         if self.spec.batches == "tile":
             return super().deal(x, y)
-        size, count = nested.count_rows(x), self._count
+        size, count = pytrees.count_rows(x), self._count
         each = -(-size // count)
         index = (torch.arange(each * count) % size).view(count, each)
-        return Views(nested.map_tensors(lambda leaf: nested.gather_rows(leaf, index), x)), y[index.to(y.device)]
+        return Views(pytrees.map_tensors(lambda leaf: pytrees.gather_rows(leaf, index), x)), y[index.to(y.device)]
 
 
 class RankOne(MemberLayer):

@@ -28,8 +28,8 @@ from ..core.folding import Chain
 from ..core.heads import OwnWeights
 from ..core.initialization import redraw_weights
 from ..core.losses import Criterion
-from ..core.nested import Views
 from ..core.passes import Branch, Plan
+from ..core.pytrees import Views
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Subject
 

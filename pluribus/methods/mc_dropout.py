@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from ..core import nested, noise
+from ..core import noise, pytrees
 from ..core.affine import AFFINE
 from ..core.ensemble import Ensemble
 from ..core.members import Converted, Likeness, MemberLayer
@@ -84,7 +84,7 @@ class MCDropoutEnsemble(Ensemble):
 
     def complete_plan(self, plan: Plan, batch: Any) -> Plan:
         with DropoutFinder() as found:
-            self.executor.run_alone(self, nested.take_rows(batch, 1), 0, plan)
+            self.executor.run_alone(self, pytrees.take_rows(batch, 1), 0, plan)
         if found.names:
             names = ", ".join(sorted(found.names))
             self.conversion.remark(

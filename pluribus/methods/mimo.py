@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..core import nested
+from ..core import pytrees
 from ..core.affine import AFFINE, Affine, get_weight_and_bias
 from ..core.branching import is_close
 from ..core.ensemble import Ensemble
@@ -31,8 +31,8 @@ from ..core.folding import SplitMembers, copy_plain
 from ..core.heads import Heads, check_end
 from ..core.initialization import center, draw_copies
 from ..core.members import Converted, Likeness
-from ..core.nested import Views
 from ..core.passes import Branch, Plan, get_pass
+from ..core.pytrees import Views
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_share
 from ..core.surgery import Subject
 
@@ -103,8 +103,8 @@ class MIMOEnsemble(Ensemble):
     def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
         """Views and targets `[M, B·r, …]`."""
         assert isinstance(self.spec, MIMO)
-        index = draw_dealing(nested.count_rows(x), self.spec).to(y.device)
-        views = nested.map_tensors(lambda leaf: nested.gather_rows(leaf, index), x)
+        index = draw_dealing(pytrees.count_rows(x), self.spec).to(y.device)
+        views = pytrees.map_tensors(lambda leaf: pytrees.gather_rows(leaf, index), x)
         return Views(views), y[index]
 
     def check_order(self, order: list[str]) -> None:
@@ -119,7 +119,7 @@ class MIMOEnsemble(Ensemble):
                 f"the last layer, {head}, cannot answer for all members, because something goes around it: choose "
                 "another with MIMO(last=…)"
             )
-        two = nested.take_rows(batch, 2)
+        two = pytrees.take_rows(batch, 2)
         for joins_channels in (False, True):
             found = MIMOPlan(**vars(plan), joins_channels=joins_channels)
             if self.merges(two, found):
@@ -131,7 +131,7 @@ class MIMOEnsemble(Ensemble):
 
     def merges(self, batch: Any, plan: "MIMOPlan") -> bool:
         """Whether members that all see `batch` answer as they do on a plain batch."""
-        tiled = nested.map_tensors(lambda leaf: leaf.expand(self._count, *leaf.shape), batch)
+        tiled = pytrees.map_tensors(lambda leaf: leaf.expand(self._count, *leaf.shape), batch)
         try:
             together = self.executor.run_plan(self, batch, plan)
             return is_close(self.executor.run_plan(self, Views(tiled), plan), together)
@@ -142,7 +142,7 @@ class MIMOEnsemble(Ensemble):
         if not getattr(plan, "joins_channels", False):
             return super().join_views(views, plan)
         merge = next(module for module in self.net.modules() if isinstance(module, Merge))
-        return nested.map_tensors(merge.join_channels, views.batch)
+        return pytrees.map_tensors(merge.join_channels, views.batch)
 
     def fold(self) -> nn.Module:
         """An ordinary network with M heads."""
@@ -200,7 +200,7 @@ class Merge(Converted):
             each = [self.affine(rows[m], self.weights[m], self.offset if m == 0 else None) for m in range(count)]
             return torch.stack(each).sum(0)
         merged = self.join_channels(rows)
-        if nested.is_channels_last(x):
+        if pytrees.is_channels_last(x):
             merged = merged.contiguous(memory_format=torch.channels_last)
         return self.affine(merged, self.weights.movedim(0, 1).flatten(1, 2), self.offset)
 

@@ -46,10 +46,10 @@ interval over seeds and rows. An *interval* is {"value", "low", "high"}. A score
 """
 
 # The modules import plotly, jinja2 and matplotlib only when they are called, so that this import is cheap.
+from .csv_and_markdown import format_csv, format_markdown
 from .fragment import render_fragment
 from .page import render_page
 from .report_files import write_report
 from .summary_figure import write_summary_figure
-from .tables import format_csv, format_markdown
 
 __all__ = ["format_csv", "format_markdown", "render_fragment", "render_page", "write_report", "write_summary_figure"]

@@ -8,13 +8,13 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from ..core.files import replace_non_finite
-from .columns import select_columns
 from .figures import make_attack_figure, make_risk_figure, make_shift_figure, read_reliability_bins
 from .figures.traces import View
 from .html_table import describe_comparison, explain_table, make_heading, make_rows
 from .palette import list_themes
 from .summary_figure import draw_gain_against_cost
 from .svg import MUTED, draw_svg, marker_style, style_axes
+from .table_columns import select_columns
 from .templates import load_template, read_asset
 from .values import format_count
 

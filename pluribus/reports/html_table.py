@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
-from .columns import COSTS, SHARE, Column, is_regression, mark_best
 from .palette import PATHS, method_style
+from .table_columns import COSTS, SHARE, Column, is_regression, mark_best
 from .values import Value, format_count, format_spread, format_value
 
 

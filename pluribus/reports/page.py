@@ -5,10 +5,10 @@ import re
 from typing import Any
 
 from ..core.files import replace_non_finite
-from .columns import select_columns
 from .figures import Figure, make_figures
 from .html_table import describe_comparison, explain_table, make_heading, make_rows
 from .palette import list_themes
+from .table_columns import select_columns
 from .templates import load_template, read_asset
 from .values import read_value, to_finite
 

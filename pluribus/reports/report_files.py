@@ -6,9 +6,9 @@ from typing import Any
 
 from ..core.errors import FileError
 from ..core.files import format_json, write_file
+from .csv_and_markdown import format_csv, format_markdown
 from .page import render_page
 from .summary_figure import write_summary_figure
-from .tables import format_csv, format_markdown
 
 
 def write_report(results: dict[str, Any], folder: Path) -> Path:

@@ -4,10 +4,10 @@ import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .columns import COSTS, SHARE, Column, select_columns
 from .figures.traces import find_pareto_front
 from .label_placement import Box, arrange_labels
 from .palette import LIGHT, MARKERS, THEMES, method_style
+from .table_columns import COSTS, SHARE, Column, select_columns
 from .values import LOWEST_SHARE, Value, join_words
 
 if TYPE_CHECKING:

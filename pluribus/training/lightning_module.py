@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch import Tensor
 
-from ..core import nested
+from ..core import pytrees
 from ..core.ensemble import Ensemble
 from ..core.errors import FileError, PluribusError
 from ..core.losses import Criterion, count_losses
@@ -90,7 +90,7 @@ class TrainingModule(L.LightningModule):
     def cast(self, x: Any) -> Any:
         """Convert floating-point inputs to the dtype of the weights; NumPy's default is double."""
         dtype = next((p.dtype for p in self.ensemble.parameters() if p.is_floating_point()), torch.float)
-        return nested.map_tensors(lambda leaf: leaf.to(dtype) if leaf.is_floating_point() else leaf, x)
+        return pytrees.map_tensors(lambda leaf: leaf.to(dtype) if leaf.is_floating_point() else leaf, x)
 
     def on_train_epoch_start(self) -> None:
         self.train_batches.epoch = self.current_epoch

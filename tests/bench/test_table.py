@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pluribus.bench.measurement import convert_with
-from pluribus.bench.methods import build_benchmark_spec
+from pluribus.bench.method_sizes import build_benchmark_spec
 from pluribus.bench.networks import CLASSES, NETWORKS
 from pluribus.bench.table import plan_table
 from pluribus.bench.workloads import TrainingStep, prepare_forward

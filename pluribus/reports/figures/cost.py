@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..columns import COSTS, SHARE, Column, select_columns
+from ..table_columns import COSTS, SHARE, Column, select_columns
 from ..values import LOWEST_SHARE, Value, format_count, format_value, format_with_spread, join_words
 from .traces import (
     Figure,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ..columns import UNCERTAINTIES
 from ..palette import method_style
+from ..table_columns import UNCERTAINTIES
 from ..values import format_count, format_with_spread, read_value
 from .traces import (
     Figure,

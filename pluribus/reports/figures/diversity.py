@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..columns import is_regression
+from ..table_columns import is_regression
 from ..values import Value, format_count, format_with_spread, read_value
 from .traces import (
     Figure,

@@ -4,7 +4,7 @@ import csv
 import io
 from typing import Any
 
-from .columns import Column, mark_best, select_columns
+from .table_columns import Column, mark_best, select_columns
 from .values import Value, format_spread, format_value, to_finite
 
 PLAIN = ("name", "spec", "members", "epochs")

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from pluribus import Spec
-from pluribus.bench.methods import build_benchmark_spec, describe_sizes
+from pluribus.bench.method_sizes import build_benchmark_spec, describe_sizes
 from pluribus.bench.page import format_page
 from pluribus.bench.results import read_results
 from pluribus.bench.run import Settings, plan_benchmark, run_benchmark

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pluribus.reports import format_csv, format_markdown
-from pluribus.reports.columns import CLASSIFICATION, COSTS, REGRESSION, mark_best
+from pluribus.reports.table_columns import CLASSIFICATION, COSTS, REGRESSION, mark_best
 from pluribus.reports.values import LOWEST_SHARE, Value, format_value
 
 from . import sample

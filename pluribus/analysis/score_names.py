@@ -1,0 +1,36 @@
+"""How scores are called and written in terminal tables: a score without an entry shows its key and a plain number."""
+
+SCORE_NAMES = {
+    "nll": "NLL",
+    "brier": "Brier",
+    "ece": "ECE",
+    "adaptive_ece": "ECE, adaptive bins",
+    "classwise_ece": "ECE, classwise",
+    "aurc": "AURC",
+    "accuracy_at_80": "accuracy at 80 % coverage",
+    "rmse": "RMSE",
+    "crps": "CRPS",
+    "coverage_50": "50 % intervals hold",
+    "coverage_95": "95 % intervals hold",
+    "cacc": "cAcc",
+    "cnll": "cNLL",
+    "cece": "cECE",
+    "mce": "mCE",
+    "normalised_disagreement": "disagreement by error",
+    "pairwise_kl": "pairwise KL",
+    "error_correlation": "correlation of errors",
+}
+SHARES = (
+    *("accuracy", "ece", "adaptive_ece", "classwise_ece", "accuracy_at_80"),
+    *("coverage_50", "coverage_95", "cacc", "cece", "disagreement"),
+)
+"""Scores from 0 to 1 that are written as percentages."""
+
+
+def format_score(name: str, value: float) -> str:
+    """Return a score as a percentage or a number.
+
+    >>> format_score("accuracy", 0.9876), format_score("nll", 0.05)
+    ('98.76 %', '0.0500')
+    """
+    return f"{100 * value:.2f} %" if name in SHARES else f"{value:.4f}"
