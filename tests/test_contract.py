@@ -138,7 +138,7 @@ def test_training_reduces_the_loss(row, case):
     x, y = data(24), torch.arange(24) % CLASSES
     optimizer = torch.optim.Adam(ensemble.param_groups(), lr=0.01)
     losses = []
-    for _ in range(40):
+    for _ in range(60):
         loss = ensemble.loss(x, y, examples=100_000)
         optimizer.zero_grad()
         loss.backward()

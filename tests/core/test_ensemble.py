@@ -184,8 +184,9 @@ def test_predicting_in_parts_changes_nothing_and_leaves_the_mode():
 @pytest.mark.parametrize("name", [name for name in METHODS if name not in ("deep-mimo", "deep-variance", "variance-uniform")])
 def test_it_compiles(name):
     spec = METHODS[name].spec
-    ensemble = pluribus.ensemble(ResidualCNN(), spec).eval()
-    x = images(4)
+    convolves = name in ("batch-ensemble-split", "inner", "mimo", "treenet")  # BatchNorm of members' own, and shared
+    net, x = (ResidualCNN(), images(4)) if convolves else (NestedMLP(), vectors(4))
+    ensemble = pluribus.ensemble(net, spec).eval()
     ensemble(x)
     torch._dynamo.reset()
     compiled = torch.compile(ensemble, backend="aot_eager")
@@ -228,37 +229,32 @@ def test_it_can_be_part_of_another_module():
 # --- several processes ---------------------------------------------------------------------------------------------
 
 
-def _train(rank: int, port: int, name: str, network: str, results) -> None:
+def _train_all(rank: int, port: int, pairs: list[tuple[str, str]], results) -> None:
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     torch.set_num_threads(1)
     torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
     try:
-        torch.manual_seed(0)
-        make, data = NETWORKS[network]
-        ensemble = pluribus.ensemble(make(), METHODS[name].spec).train()
-        parallel = DistributedDataParallel(ensemble)
-        optimizer = torch.optim.SGD(ensemble.param_groups(), lr=0.1)
-        torch.manual_seed(10 + rank)
-        for _ in range(3):
-            x, y = data(4), torch.randint(0, 3, (4,))
-            views, targets = ensemble.deal(x, y)
-            loss = ensemble.objective(parallel(views), targets, examples=100)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-        results[rank] = [p.detach().double().sum().item() for p in ensemble.parameters()]
+        for name, network in pairs:
+            results[rank, name, network] = _train(rank, name, network)
     finally:
         torch.distributed.destroy_process_group()
 
 
-def in_two_processes(name: str, network: str) -> list[list[float]]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with torch.multiprocessing.Manager() as manager:
-        results = manager.dict()
-        torch.multiprocessing.spawn(_train, (port, name, network, results), nprocs=2)
-        return [results[0], results[1]]
+def _train(rank: int, name: str, network: str) -> list[float]:
+    torch.manual_seed(0)
+    make, data = NETWORKS[network]
+    ensemble = pluribus.ensemble(make(), METHODS[name].spec).train()
+    parallel = DistributedDataParallel(ensemble)
+    optimizer = torch.optim.SGD(ensemble.param_groups(), lr=0.1)
+    torch.manual_seed(10 + rank)
+    for _ in range(3):
+        x, y = data(4), torch.randint(0, 3, (4,))
+        views, targets = ensemble.deal(x, y)
+        loss = ensemble.objective(parallel(views), targets, examples=100)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return [p.detach().double().sum().item() for p in ensemble.parameters()]
 
 
 PARALLEL = [
@@ -270,18 +266,30 @@ PARALLEL = [
     ("batch-ensemble-split", "residual"),
     ("treenet", "transformer"),
     ("deep-mimo", "mlp"),
+    ("inner", "mlp"),
 ]
 
 
-@pytest.mark.parametrize(("name", "network"), PARALLEL)
-def test_it_trains_in_two_processes(name, network):
-    first, second = in_two_processes(name, network)
-    assert first == second  # the same weights, though each process had data of its own
+@pytest.fixture(scope="module")
+def two_processes() -> dict:
+    """The parameters' sums after training in two processes: by rank, method and network. One start serves all pairs."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with torch.multiprocessing.Manager() as manager:
+        results = manager.dict()
+        torch.multiprocessing.spawn(_train_all, (port, PARALLEL, results), nprocs=2)
+        return dict(results)
 
 
-def test_in_two_processes_it_takes_the_step_of_one_with_the_whole_batch():
+def test_it_trains_in_two_processes(two_processes):
+    for name, network in PARALLEL:  # the same weights, though each process had data of its own
+        assert two_processes[0, name, network] == two_processes[1, name, network], name
+
+
+def test_in_two_processes_it_takes_the_step_of_one_with_the_whole_batch(two_processes):
     """Without BatchNorm, averaging gradients over processes is the gradient of the whole batch."""
-    together, _ = in_two_processes("inner", "mlp")
+    together = two_processes[0, "inner", "mlp"]
     torch.manual_seed(0)
     ensemble = pluribus.ensemble(NestedMLP(), METHODS["inner"].spec).train()
     optimizer = torch.optim.SGD(ensemble.param_groups(), lr=0.1)

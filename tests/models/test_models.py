@@ -64,7 +64,7 @@ def test_mimo_costs_its_heads_and_its_first_layer_more():
     x = torch.randn(1, 3, 32, 32)
     net = models.wide_resnet(10, 1)
     ensemble = pluribus.ensemble(net, MIMO(members=3))
-    ensemble.prepare(torch.randn(2, 3, 32, 32))
+    ensemble.executor.prepare(ensemble, torch.randn(2, 3, 32, 32))
     heads, first = mimo_flops(width=1)
     base = count_flops(net, x)
     assert count_flops(ensemble, (Views(x.expand(3, *x.shape)),)) == base + heads + first
