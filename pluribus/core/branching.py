@@ -22,7 +22,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from . import pytrees
 from .errors import ConversionError
-from .members import MemberLayer, is_checkpointing, is_in_backward
+from .members import MemberLayer, RowsChangedError, find_own_layers, is_checkpointing, is_in_backward
 from .modes import copy_for_evaluation, evaluation_mode
 from .passes import Branch, LayerFacts, Plan, Probe, get_pass
 
@@ -50,7 +50,9 @@ class Expand:
             self.remembered = current
         if current is None or current.only is not None or current.dealt or current.plan.branch != ("module", self.name):
             return args, kwargs
-        count = current.count
+        count, tensors = current.count, sum(1 for _ in pytrees.iterate_tensors((args, kwargs)))
+        if tensors != len(current.plan.flags):
+            raise RowsChangedError(f"{self.name} got {tensors} tensors, and {len(current.plan.flags)} were expected")
         return pytrees.map_flagged_tensors(current.plan.flags, lambda leaf: pytrees.repeat_rows(leaf, count), (args, kwargs))
 
 
@@ -80,7 +82,7 @@ def find_plan(ensemble: "Ensemble", executor: "Executor", batch: Any) -> Plan:
 
 
 def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
-    layers = {layer.place: layer for layer in twin.net.modules() if isinstance(layer, MemberLayer)}
+    layers = {name: layer for name, layer in find_own_layers(twin.net).items() if isinstance(layer, MemberLayer)}
     two, probe = pytrees.take_rows(batch, 2), Probe(twin.count_probed())
     entering = pytrees.copy_tensors(two)
     with CallRecorder(twin.net) as calls:

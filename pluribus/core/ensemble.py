@@ -22,7 +22,7 @@ from .passes import Plan
 from .predictive import Predictive
 from .pytrees import Views
 from .spec import Spec, require_count
-from .surgery import Subject, carry_hooks, copy_with, describe_structure
+from .surgery import Subject, carry_hooks_to_converted, copy_with, describe_structure
 
 
 class Ensemble(nn.Module):
@@ -55,8 +55,9 @@ class Ensemble(nn.Module):
         self.executor = Executor()
         self._count = members
         self._samples: int = getattr(spec, "samples", 1)
+        memo: dict[int, Any] = {}
         if net is None:
-            net = copy_with(subject.net, {id(subject.modules[name]): layer for name, layer in replaced.items()})
+            net = copy_with(subject.net, {id(subject.modules[name]): layer for name, layer in replaced.items()}, memo)
         self.net = net
         changes = [Change(name, str(subject.modules[name]), type(new).__name__) for name, new in replaced.items()]
         structure = describe_structure(subject.net)
@@ -65,7 +66,7 @@ class Ensemble(nn.Module):
         for name, layer in replaced.items():
             layer.train(subject.modules[name].training)
             if isinstance(layer, Converted):
-                carry_hooks(subject.modules[name], layer)
+                carry_hooks_to_converted(subject.modules[name], layer, memo)
         if replaced:
             name_layers(net)
 

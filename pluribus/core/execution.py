@@ -19,7 +19,7 @@ from . import pytrees
 from .branching import LOOP, attach_branch, find_plan
 from .errors import ConversionError, PluribusError
 from .members import MemberLayer, RecomputationError, RowsChangedError, name_layers
-from .modes import EvaluationCache
+from .modes import get_evaluation_copy
 from .output import select_output
 from .passes import Branch, Pass, Plan, call_in_pass
 from .pytrees import Views
@@ -40,14 +40,13 @@ class Executor:
     def __init__(self) -> None:
         self.plan: Plan | None = None
         self.example: Any = None
-        self.copies = EvaluationCache()
         self._lock = threading.RLock()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"plan": self.plan, "example": self.example}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, copies=EvaluationCache(), _lock=threading.RLock())
+        self.__dict__.update(state, _lock=threading.RLock())
 
     # --- one pass -------------------------------------------------------------------------------------------------
 
@@ -70,7 +69,7 @@ class Executor:
             if plan.branch.kind not in ("layer", "module") or not is_size_mismatch(error):
                 raise
             before, again = plan, self._search_quietly(ensemble, x, error)
-            if again.branch == before.branch:
+            if (again.branch, again.flags) == (before.branch, before.flags):
                 raise
         try:
             return self.run_plan(ensemble, x, again)
@@ -211,10 +210,10 @@ def check_answer(answer: Tensor, rows: int) -> Tensor:
 
 def predict_rows(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Tensor:
     """The answer to all rows of x in evaluation mode, chunk by chunk: `[M, B, C]`."""
-    executor = ensemble.executor
-    twin, rows = executor.copies.get(ensemble), pytrees.count_rows(x)
+    executor, rows = ensemble.executor, pytrees.count_rows(x)
     if executor.plan is None:
-        executor.prepare(twin, x)
+        executor.prepare(ensemble, x)
+    twin = get_evaluation_copy(ensemble)
     size = batch_size or executor.choose_chunk_rows(twin)
     if rows <= size:
         return twin(executor.lay_out(x))

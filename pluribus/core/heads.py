@@ -8,6 +8,7 @@ from .affine import AFFINE, Affine
 from .errors import ConversionError, Unsupported
 from .members import Converted, MemberLayer
 from .passes import Pass
+from .surgery import carry_hooks, clear_hooks
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -42,7 +43,10 @@ class Heads(OwnWeights):
             raise Unsupported("heads that are grouped or transposed convolutions have no wide form: use member(i)")
         wide = self.affine.make_layer(self.weights.flatten(0, 1), None if self.biases is None else self.biases.flatten())
         setattr(wide, "out_features" if self.affine.linear else "out_channels", self.weights.shape[:2].numel())
-        return WideHeads(wide, self.weights.shape[0], -1 if self.affine.linear else 1)
+        heads = WideHeads(wide, self.weights.shape[0], -1 if self.affine.linear else 1)
+        carry_hooks(wide, heads)  # a hook expects the outputs of one head in a row
+        clear_hooks(wide)
+        return heads
 
 
 class WideHeads(nn.Module):

@@ -46,6 +46,7 @@ class Converted(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self._computed: dict[str, tuple[Any, Tensor]] = {}
+        self._remembered: Pass | None = None  # what gradient checkpointing will compute again
 
     def compute_once(self, name: str, compute: Callable[[], Tensor], *sources: Tensor) -> Tensor:
         """`compute()`, a function of the `sources`, computed again only when one of them has changed.
@@ -68,7 +69,7 @@ class Converted(nn.Module):
         return super().train(mode)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_computed": {}}  # a copy, or a file, does not need it
+        return self.__dict__ | {"_computed": {}, "_remembered": None}  # a copy, or a file, does not need them
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -84,6 +85,15 @@ class Converted(nn.Module):
             )
         return value
 
+    def recall_pass(self) -> Pass | None:
+        """The pass that runs in this thread; in the backward pass, the one that gradient checkpointing computes again."""
+        current = get_pass()
+        if current is None:
+            return self._remembered if is_in_backward() else None
+        if self.training and not torch.compiler.is_compiling() and is_checkpointing():
+            self._remembered = current
+        return current
+
     def to_plain(self, index: int) -> nn.Module:
         """The layer of member `index` as a plain module; `Unsupported` where there is none."""
         raise TypeError(f"{type(self).__name__} must define to_plain")
@@ -91,10 +101,6 @@ class Converted(nn.Module):
 
 class MemberLayer(Converted):
     """A layer in which members differ. Subclasses write `respond` and `to_plain`."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._remembered: Pass | None = None  # what gradient checkpointing will compute again
 
     def respond(self, x: Tensor) -> Tensor:
         """`[1 or M, B, …]` → `[M, B, …]`; a first axis of one is a batch that all members share."""
@@ -166,9 +172,6 @@ class MemberLayer(Converted):
             )
         return found
 
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_remembered": None}
-
     # --- what `respond` may use -----------------------------------------------------------------------------------
 
     def pick(self, stacked: Tensor) -> Tensor:
@@ -224,9 +227,15 @@ def is_in_backward() -> bool:
 
 def name_layers(net: nn.Module) -> None:
     """Tell every converted layer its name in the network."""
-    for name, layer in net.named_modules():
-        if isinstance(layer, Converted):
-            layer.place = name
+    for name, layer in find_own_layers(net).items():
+        layer.place = name
+
+
+def find_own_layers(net: nn.Module) -> dict[str, Converted]:
+    """The converted layers of a network by name, without those of an ensemble that is part of the network."""
+    inner = tuple(f"{name}." for name, module in net.named_modules() if name and hasattr(module, "executor"))
+    found = {name: layer for name, layer in net.named_modules() if isinstance(layer, Converted)}
+    return {name: layer for name, layer in found.items() if not inner or not name.startswith(inner)}
 
 
 class Likeness:

@@ -1,10 +1,13 @@
 """Training and evaluation mode, module by module: a frozen BatchNorm in a training network stays frozen."""
 
+import collections
 import copy
+import functools
 import types
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import torch
 from torch import nn
@@ -12,7 +15,9 @@ from torch import nn
 Module = TypeVar("Module", bound=nn.Module)
 OWN_ATTRIBUTES = frozenset(vars(nn.Module()))
 """What every module has: none of it refers to other modules, but `_modules`."""
-CONTAINERS = frozenset({list, tuple, dict, types.MethodType})
+REFERRING = (nn.Module, list, tuple, dict, collections.deque, types.MethodType, functools.partial)
+"""Kinds of attributes that may refer to other modules."""
+HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
 def copy_for_evaluation(module: Module, own_tables: bool = False) -> Module:
@@ -37,7 +42,7 @@ def _copy_tree(module: Module, own_tables: bool = False) -> tuple[Module, bool]:
     twin, has_lists = _copy(module, twins, references, own_tables), False
     for state, name in references:
         before, state[name] = state[name], _redirect(state[name], twins)
-        has_lists |= type(before) in (list, dict) and state[name] is not before
+        has_lists |= isinstance(before, (list, dict, collections.deque)) and state[name] is not before
     return cast(Module, twin), has_lists
 
 
@@ -49,20 +54,27 @@ def _copy(
     if isinstance(module, torch.jit.ScriptModule):  # its state is not in Python
         twins[module] = copy.deepcopy(module).eval() if module.training else module
         return twins[module]
+    if "_orig_mod" in module.__dict__.get("_modules", {}):  # compiled: the compiled call would run the original
+        twins[module] = _copy(module._modules["_orig_mod"], twins, references, own_tables)  # type: ignore[arg-type]
+        return twins[module]
     twin = twins[module] = object.__new__(type(module))
     state = twin.__dict__
     state.update(module.__dict__)
-    children = state["_modules"]
-    if children:
-        state["_modules"] = {
-            name: None if child is None else _copy(child, twins, references, own_tables) for name, child in children.items()
-        }
+    state["_modules"] = {
+        name: None if child is None else _copy(child, twins, references, own_tables)
+        for name, child in state["_modules"].items()
+    }
     if state["training"]:
         state["training"] = False
         if "_computed" in state:  # what a converted layer keeps while its weights do not change
             state["_computed"] = {}
+    if state.get("_compiled_call_impl") is not None:
+        state["_compiled_call_impl"] = None
     for name in state.keys() - OWN_ATTRIBUTES:
-        if type(state[name]) in CONTAINERS or isinstance(state[name], nn.Module):
+        if isinstance(state[name], REFERRING):
+            references.append((state, name))
+    for name in HOOK_TABLES:
+        if state[name]:
             references.append((state, name))
     if own_tables:
         for name in ("_parameters", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"):
@@ -74,55 +86,73 @@ def _redirect(value: Any, twins: dict[nn.Module, nn.Module]) -> Any:
     """The same value with the copies in place of the modules that were copied: networks also keep modules in plain lists."""
     if isinstance(value, nn.Module):
         return twins.get(value, value)
-    if type(value) is types.MethodType:
+    if isinstance(value, types.MethodType):
         owner = value.__self__
         return types.MethodType(value.__func__, twins[owner]) if isinstance(owner, nn.Module) and owner in twins else value
-    if type(value) in (list, tuple):
+    if isinstance(value, functools.partial):
+        found = _redirect((value.func, *value.args), twins)
+        named = _redirect(value.keywords, twins)
+        same = all(a is b for a, b in zip(found, (value.func, *value.args), strict=True)) and named is value.keywords
+        return value if same else functools.partial(*found, **named)
+    if isinstance(value, (list, tuple, collections.deque)):
         found = [_redirect(item, twins) for item in value]
-        return value if all(a is b for a, b in zip(found, value, strict=True)) else type(value)(found)
-    if type(value) is dict:
+        if all(a is b for a, b in zip(found, value, strict=True)):
+            return value
+        return type(value)(*found) if hasattr(value, "_fields") else type(value)(found)
+    if isinstance(value, dict):
         pairs = {key: _redirect(item, twins) for key, item in value.items()}
-        return value if all(pairs[key] is value[key] for key in value) else pairs
+        if all(pairs[key] is value[key] for key in value):
+            return value
+        changed = copy.copy(value)
+        changed.update(pairs)
+        return changed
     return value
 
 
-class EvaluationCache:
-    """Keeps the last `copy_for_evaluation` of a module for as long as nothing in the module tree changes.
+Snapshot = tuple[type, tuple[Any, ...], tuple[Any, ...]]
+"""A module's class, the values of its attributes, and its children, whose dictionary stays the same when one is replaced."""
+
+
+class _Kept(NamedTuple):
+    root: Snapshot
+    parts: list[tuple[nn.Module, Snapshot]]
+    copy: nn.Module
+
+
+# Not an attribute of the module: a module that holds what it was copied to would live until the garbage collector finds it.
+_copies: "weakref.WeakKeyDictionary[nn.Module, _Kept]" = weakref.WeakKeyDictionary()
+
+
+def get_evaluation_copy(module: Module) -> Module:
+    """`copy_for_evaluation(module)`, kept for as long as nothing in the module tree changes.
 
     The check compares the attributes of every module by identity, which is several times faster than a new copy. A change
     inside an attribute needs no check: the copy shares the attribute itself.
     """
-
-    def __init__(self) -> None:
-        self._kept: tuple[list[Snapshot], nn.Module] | None = None
-
-    def get(self, module: Module) -> Module:
-        """The copy of `module` in evaluation mode."""
-        kept = self._kept
-        if kept is None or not _is_unchanged(module, kept[0]):
-            snapshots = [_take_snapshot(part) for part in module.modules()]
-            twin, has_lists = _copy_tree(module)
-            kept = snapshots, twin
-            # In training mode, weights that a layer has computed must not outlive one prediction.
-            self._kept = None if module.training or has_lists else kept
-        return cast(Module, kept[1])
-
-
-Snapshot = tuple[dict[str, Any], tuple[Any, ...], tuple[Any, ...]]
-"""A module's attributes; their values; and its children, whose dictionary stays the same object when one is replaced."""
+    kept = _copies.get(module)
+    if kept is not None and _is_unchanged(module, kept):
+        return cast(Module, kept.copy)
+    parts = [(part, _take_snapshot(part)) for part in module.modules() if part is not module]
+    kept = _Kept(_take_snapshot(module), parts, (found := _copy_tree(module))[0])
+    # In training mode, weights that a layer has computed must not outlive one prediction.
+    if found[1] or module.training or any(part.training for part, _ in parts):
+        _copies.pop(module, None)
+    else:
+        _copies[module] = kept
+    return cast(Module, kept.copy)
 
 
 def _take_snapshot(module: nn.Module) -> Snapshot:
-    state = vars(module)
-    return state, tuple(state.values()), tuple(state["_modules"].values())
+    state = module.__dict__
+    return type(module), tuple(state.values()), tuple(state["_modules"].values())
 
 
-def _is_unchanged(module: nn.Module, snapshots: list[Snapshot]) -> bool:
-    if vars(module) is not snapshots[0][0]:
-        return False
+def _is_unchanged(module: nn.Module, kept: _Kept) -> bool:
     try:
-        for state, values, children in snapshots:  # tuples compare their elements by identity first
-            if tuple(state.values()) != values or (children and tuple(state["_modules"].values()) != children):
+        if _take_snapshot(module) != kept.root:  # tuples compare their elements by identity first
+            return False
+        for part, snapshot in kept.parts:
+            if _take_snapshot(part) != snapshot:
                 return False
     except (RuntimeError, ValueError, TypeError):  # a tensor or array was replaced: it has no single answer to `==`
         return False

@@ -167,9 +167,13 @@ class Subject:
         return None
 
 
-def copy_with(net: nn.Module, replacements: Mapping[int, Any]) -> nn.Module:
-    """A deep copy of `net` in which the module with id `key` is `replacements[key]`, wherever it is used."""
-    memo: dict[int, Any] = dict(replacements)
+def copy_with(net: nn.Module, replacements: Mapping[int, Any], memo: dict[int, Any] | None = None) -> nn.Module:
+    """A deep copy of `net` in which the module with id `key` is `replacements[key]`, wherever it is used.
+
+    A `memo` that is passed in knows afterwards what became of every part.
+    """
+    memo = {} if memo is None else memo
+    memo.update(replacements)
     try:
         copy_ = copy.deepcopy(net, memo)
     except RuntimeError as error:
@@ -181,15 +185,27 @@ def copy_with(net: nn.Module, replacements: Mapping[int, Any]) -> nn.Module:
     return copy_
 
 
-def carry_hooks(old: nn.Module, new: "Converted") -> None:
-    """Let the converted layer run the hooks that a user put on the layer that it replaces.
+def carry_hooks(old: nn.Module, new: nn.Module, memo: dict[int, Any] | None = None) -> nn.Module:
+    """Let `new` run the hooks that a user put on `old`; with the `memo` of a copy, those of its parts are the copy's."""
+    for name in HOOK_TABLES:
+        getattr(new, name).update(copy.deepcopy(getattr(old, name), memo))
+    new._is_full_backward_hook = old._is_full_backward_hook
+    return new
+
+
+def clear_hooks(module: nn.Module) -> None:
+    """Take all hooks off."""
+    for name in HOOK_TABLES:
+        getattr(module, name).clear()
+
+
+def carry_hooks_to_converted(old: nn.Module, new: "Converted", memo: dict[int, Any]) -> None:
+    """Let the converted layer run the hooks of the layer that it replaces.
 
     Where the old layer lives on inside the new one, its hooks are there already.
     """
     if not new.holds_original:
-        for name in HOOK_TABLES:
-            getattr(new, name).update(copy.deepcopy(getattr(old, name)))
-        new._is_full_backward_hook = old._is_full_backward_hook
+        carry_hooks(old, new, memo)
     affine = vars(new).get("affine")
     if affine is not None and affine.transposed is not None:
         new.register_forward_pre_hook(affine.take_output_size, with_kwargs=True)

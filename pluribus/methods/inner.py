@@ -136,7 +136,7 @@ class Averaged(Converted):
         """Eq. 11."""
         weights, biases = self.copies()
         if weights[0].numel() == 1:
-            return self.plain(0)  # one number has no variance
+            return self.to_plain(0)  # one number has no variance
         variance = weights.detach().double().flatten(1).var(1)
         share = torch.softmax(-variance.log(), 0).to(weights.dtype)
         return self.affine.make_layer(

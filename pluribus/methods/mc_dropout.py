@@ -22,7 +22,7 @@ from ..core.ensemble import Ensemble
 from ..core.members import Converted, Likeness, MemberLayer
 from ..core.passes import Plan
 from ..core.spec import Keeps, Spec, require_count, require_share
-from ..core.surgery import Patterns, Subject, copy_with
+from ..core.surgery import Patterns, Subject, carry_hooks, copy_with
 
 DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
@@ -144,7 +144,7 @@ class Dropping(MemberLayer):
 
     def to_plain(self, index: int) -> nn.Module:
         assert self.frozen is not None
-        return Mask(self.frozen[index], self.rate, self.alpha)
+        return carry_hooks(self, Mask(self.frozen[index], self.rate, self.alpha))
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"

@@ -31,10 +31,10 @@ from ..core.folding import SplitMembers, copy_plain
 from ..core.heads import Heads, check_end
 from ..core.initialization import center, draw_copies
 from ..core.members import Converted, Likeness
-from ..core.passes import Branch, Plan, get_pass
+from ..core.passes import Branch, Plan
 from ..core.pytrees import Views
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_share
-from ..core.surgery import Subject
+from ..core.surgery import Subject, carry_hooks
 
 INPUTS = (*AFFINE, nn.Embedding)
 
@@ -184,7 +184,7 @@ class Merge(Converted):
             self.offset = None if bias is None else nn.Parameter(bias.detach().clone(), bias.requires_grad)
 
     def forward(self, x: Tensor) -> Tensor:
-        count, current = self.count, get_pass()
+        count, current = self.count, self.recall_pass()
         dealt = current is not None and current.dealt
         if self.affine is None:
             if not dealt:
@@ -214,5 +214,6 @@ class Merge(Converted):
 
     def to_plain(self, index: int) -> nn.Module:
         if self.affine is None:
-            return nn.Embedding.from_pretrained(self.weights.detach().sum(0), freeze=False, padding_idx=self.padding)
+            weight = self.weights.detach().sum(0)
+            return carry_hooks(self, nn.Embedding.from_pretrained(weight, freeze=False, padding_idx=self.padding))
         return self.affine.make_layer(self.weights.sum(0), self.offset)
