@@ -226,7 +226,7 @@ def test_a_trained_network_is_kept_as_promised(row, case):
     ensemble = pluribus.ensemble(net, row.spec).eval()
     x = data(5, torch.double)
     before = net(x)
-    keeps = row.spec.kept()
+    keeps = row.spec.get_keeps()
     if keeps == "predictions":
         torch.testing.assert_close(ensemble(x), before.expand(row.members, *before.shape), rtol=0, atol=1e-10)
     if keeps == "member 0":

@@ -135,7 +135,7 @@ def describe(ensemble: "Ensemble", example: Any) -> Description:
         flops=flops,
         deployed_flops=flops if deployed is None or row is None else count_flops(deployed, row),
         base_flops=base_flops,
-        keeps=KEPT[ensemble.spec.kept()],
+        keeps=KEPT[ensemble.spec.get_keeps()],
         seen=row is not None,
         foldable=deployed is not None,
         notes=[*conversion.notes, *(["its draws are fixed"] if ensemble.is_frozen else [])],

@@ -28,7 +28,7 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
     if not isinstance(ensemble, Ensemble):
         raise TypeError(f"save takes an ensemble, got {type(ensemble).__name__}: make one with pluribus.ensemble(net, spec)")
     dump = _safetensors().torch.save
-    target = _named(path)
+    target = _add_suffix(path)
     tensors, aliases = _distinct(ensemble.state_dict())
     about = {
         "format": FORMAT,
@@ -40,7 +40,7 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "settings": {
             name: {setting: getattr(part, setting) for setting in part.settings} for name, part in _ensembles(ensemble).items()
         },
-        "frozen": [f"{name}.frozen" for name, layer in ensemble.named_modules() if _fixed(layer)],
+        "frozen": [f"{name}.frozen" for name, layer in ensemble.named_modules() if _is_frozen_layer(layer)],
         "network": ensemble.conversion.structure,
     }
     write_file(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
@@ -54,7 +54,7 @@ def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
     """The ensemble in `path`, made from `net`: the same network as when it was saved, with any weights."""
     if not isinstance(net, nn.Module):
         raise TypeError(f"load takes a path and the network, got {type(net).__name__} for the network")
-    target = _named(path)
+    target = _add_suffix(path)
     about, tensors = _read(target)
     _check_network(target, about["network"], describe_structure(net))
     spec = Spec.from_json(about["spec"])
@@ -94,7 +94,7 @@ def _fix_draws(ensemble: Ensemble, draws: dict[str, Tensor]) -> None:
             device = next(ensemble.parameters()).device
             layer.frozen = torch.empty_like(tensor, device=device)
     for part in _ensembles(ensemble).values():
-        frozen = [layer for layer in part.net.modules() if _fixed(layer)]
+        frozen = [layer for layer in part.net.modules() if _is_frozen_layer(layer)]
         if part.sampled and frozen:
             part.sampled, part._count = False, len(frozen[0].frozen)  # type: ignore[arg-type]
 
@@ -106,7 +106,7 @@ def _make_still(ensemble: Ensemble, tensors: dict[str, Tensor]) -> None:
             layer.still = torch.zeros_like(layer.mu, dtype=torch.bool)
 
 
-def _fixed(layer: nn.Module) -> bool:
+def _is_frozen_layer(layer: nn.Module) -> bool:
     return isinstance(layer, MemberLayer) and getattr(layer, "frozen", None) is not None
 
 
@@ -167,7 +167,7 @@ def _distinct(state: dict[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, st
     return tensors, aliases
 
 
-def _named(path: str | os.PathLike[str]) -> Path:
+def _add_suffix(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.suffix == ".json":  # the file beside it
         target = target.with_suffix(".safetensors")

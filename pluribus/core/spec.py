@@ -33,7 +33,7 @@ class Spec:
     role: ClassVar[Literal["baseline", "reference", ""]] = ""
     """Gains are over the baseline; shares are of the gain of the reference."""
 
-    def kept(self) -> Keeps:
+    def get_keeps(self) -> Keeps:
         """`keeps`, where it depends on the options."""
         return self.keeps
 
@@ -47,9 +47,9 @@ class Spec:
         for field in fields(self):  # lists are not hashable, and types do not survive JSON
             value = getattr(self, field.name)
             if isinstance(value, (list, type)):
-                object.__setattr__(self, field.name, _restored(_plain(value)))
+                object.__setattr__(self, field.name, _restore(_to_plain_value(value)))
             elif isinstance(value, tuple):
-                object.__setattr__(self, field.name, tuple(_plain(item) for item in value))
+                object.__setattr__(self, field.name, tuple(_to_plain_value(item) for item in value))
         self.check()
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Spec:
         raise TypeError(f"{type(self).__name__} must define convert")
 
     def to_json(self) -> dict[str, Any]:
-        return {"method": self.name} | {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {"method": self.name} | {field.name: _to_plain_value(getattr(self, field.name)) for field in fields(self)}
 
     @staticmethod
     def from_json(data: Any) -> "Spec":
@@ -74,7 +74,7 @@ class Spec:
             method = data.get("method") if isinstance(data, Mapping) else data
             raise FileError(f"unknown method {method!r}: this version of pluribus knows {known}")
         cls = Spec.registry[data["method"]]
-        options = {key: _restored(value) for key, value in data.items() if key != "method"}
+        options = {key: _restore(value) for key, value in data.items() if key != "method"}
         unknown = set(options) - {field.name for field in fields(cls)}
         if unknown:
             raise FileError(f"{cls.name} has no option {', '.join(sorted(unknown))}: it was written by another version")
@@ -98,18 +98,18 @@ def list_methods(names: Collection[str] | None = None) -> list[str]:
     return sorted(Spec.registry if names is None else set(names), key=lambda name: (ranks[roles.get(name, "")], name))
 
 
-def _plain(value: Any) -> Any:
+def _to_plain_value(value: Any) -> Any:
     if isinstance(value, Spec):
         return value.to_json()
     if isinstance(value, type):
         return format_type_pattern(value)
-    return [_plain(item) for item in value] if isinstance(value, (tuple, list)) else value
+    return [_to_plain_value(item) for item in value] if isinstance(value, (tuple, list)) else value
 
 
-def _restored(value: Any) -> Any:
+def _restore(value: Any) -> Any:
     if isinstance(value, Mapping):
         return Spec.from_json(value)
-    return tuple(_restored(item) for item in value) if isinstance(value, list) else value
+    return tuple(_restore(item) for item in value) if isinstance(value, list) else value
 
 
 def require_count(argument: str, value: int, least: int, why: str) -> None:

@@ -102,14 +102,14 @@ class Subject:
         if include is None:
             chosen = list(default(candidates)) if default else list(candidates)
         else:
-            chosen = self._matched(include, argument, candidates)
+            chosen = self._match(include, argument, candidates)
             if not chosen:
-                raise ConversionError(f"{argument}= names no layer. It could name:\n{_listed(candidates)}")
+                raise ConversionError(f"{argument}= names no layer. It could name:\n{_list_layers(candidates)}")
         if exclude is not None:
-            out = set(self._matched(exclude, "exclude", candidates))
+            out = set(self._match(exclude, "exclude", candidates))
             chosen = [name for name in chosen if name not in out]
         if not chosen:
-            raise ConversionError(f"exclude= left nothing to convert. It could have been:\n{_listed(candidates)}")
+            raise ConversionError(f"exclude= left nothing to convert. It could have been:\n{_list_layers(candidates)}")
         return {name: candidates[name] for name in chosen}
 
     def one(self, types: tuple[type[nn.Module], ...], named: str | None, position: int, argument: str) -> str:
@@ -119,7 +119,7 @@ class Subject:
             raise ConversionError(f"{argument} must name one layer, and it names {', '.join(found)}")
         return found[0]
 
-    def _matched(self, patterns: Patterns, argument: str, candidates: dict[str, nn.Module]) -> list[str]:
+    def _match(self, patterns: Patterns, argument: str, candidates: dict[str, nn.Module]) -> list[str]:
         found: list[str] = []
         for pattern in list_patterns(patterns):
             hits = [name for name, module in candidates.items() if matches(pattern, name, module)]
@@ -130,7 +130,7 @@ class Subject:
                 close = difflib.get_close_matches(str(pattern), candidates, n=1)
                 hint = f" Did you mean {close[0]!r}?" if close else ""
                 raise ConversionError(
-                    f"{argument}={pattern!r} matched no layer.{hint} It could have matched:\n{_listed(candidates)}"
+                    f"{argument}={pattern!r} matched no layer.{hint} It could have matched:\n{_list_layers(candidates)}"
                 )
             found += hits
         return [name for name in candidates if name in set(found)]
@@ -219,7 +219,7 @@ def settle_fast_path(net: nn.Module) -> None:
     touched = False
     for module in net.modules():
         if isinstance(module, nn.TransformerEncoderLayer):
-            if _untouched(module):
+            if _is_untouched(module):
                 gelu = module.activation is F.gelu or isinstance(module.activation, nn.GELU)
                 relu = module.activation is F.relu or isinstance(module.activation, nn.ReLU)
                 module.activation_relu_or_gelu = 1 if relu else 2 if gelu else 0
@@ -231,7 +231,7 @@ def settle_fast_path(net: nn.Module) -> None:
             module.enable_nested_tensor = module.use_nested_tensor = False
 
 
-def _untouched(layer: nn.TransformerEncoderLayer) -> bool:
+def _is_untouched(layer: nn.TransformerEncoderLayer) -> bool:
     kinds = {"linear1": nn.Linear, "linear2": nn.Linear, "norm1": nn.LayerNorm, "norm2": nn.LayerNorm}
     kinds |= {"dropout": nn.Dropout, "dropout1": nn.Dropout, "dropout2": nn.Dropout}
     return all(type(getattr(layer, name, None)) is kind for name, kind in kinds.items())
@@ -280,7 +280,7 @@ def is_within(name: str, block: str) -> bool:
     return name == block or name.startswith(block + ".") or block == ""
 
 
-def _listed(candidates: dict[str, nn.Module]) -> str:
+def _list_layers(candidates: dict[str, nn.Module]) -> str:
     return "\n".join(f"  {name or '(the network itself)'}: {module}" for name, module in candidates.items())
 
 

@@ -65,7 +65,7 @@ class BatchEnsemble(Spec):
         if self.init == "ones" and self.batches == "tile":
             raise ValueError('init="ones" with batches="tile" makes members that never part: use batches="split"')
 
-    def kept(self) -> Keeps:
+    def get_keeps(self) -> Keeps:
         return "predictions" if self.init == "ones" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:

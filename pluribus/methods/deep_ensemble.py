@@ -60,8 +60,8 @@ class DeepEnsemble(Spec):
         if self.stacked and self.of is not None:
             raise ValueError("stacked=True is for plain networks: leave it out, or of=")
 
-    def kept(self) -> Keeps:
-        return "member 0" if self.of is None or self.of.kept() == "predictions" else self.of.kept()
+    def get_keeps(self) -> Keeps:
+        return "member 0" if self.of is None or self.of.get_keeps() == "predictions" else self.of.get_keeps()
 
     def convert(self, subject: Subject) -> Ensemble:
         nets = [subject.net, *(redraw_weights(copy.deepcopy(subject.net)) for _ in range(self.members - 1))]

@@ -72,7 +72,7 @@ class Inner(Spec):
         require_choice("nonlinearity", self.nonlinearity, ("linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"))
         require_choice("lean", self.lean, (False, True))
 
-    def kept(self) -> Keeps:
+    def get_keeps(self) -> Keeps:
         return "other layers" if self.init == "paper" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:

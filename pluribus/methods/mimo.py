@@ -68,7 +68,7 @@ class MIMO(Spec):
         if self.input_repetition == 1 and self.init == "keep":
             raise ValueError('input_repetition=1 gives all heads the same data, and equal ones never part: use init="fresh"')
 
-    def kept(self) -> Keeps:
+    def get_keeps(self) -> Keeps:
         return "other layers" if self.init == "fresh" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:

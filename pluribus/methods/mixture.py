@@ -100,7 +100,7 @@ class Mixture(Spec):
         for group, count in plan.banks():
             bank = Blob(count, group) if plan.blob else Bank(count, group)
             banks.append(bank)
-            for name, coefficients, where in plan.assigned(group, count):
+            for name, coefficients, where in plan.assign(group, count):
                 replaced[name] = Mixed(subject.modules[name], bank, coefficients, where)
         return MixtureEnsemble(subject, self, replaced, banks, plan)
 
@@ -175,9 +175,9 @@ class Plan:
         return self.fixed + sum(count * group.size + self._coefficients(group, count) for group, count in banks)
 
     def _coefficients(self, group: Group, count: int) -> int:
-        return self.spec.members * len(group) * self._mixed(count)
+        return self.spec.members * len(group) * self._count_mixed(count)
 
-    def _mixed(self, count: int) -> int:
+    def _count_mixed(self, count: int) -> int:
         """How many templates a layer mixes."""
         return min(self.spec.templates, count // self.spec.members if self.spec.disjoint else count)
 
@@ -213,7 +213,7 @@ class Plan:
         layers = {get_weight_and_bias(layer)[0].numel() for layer in self.groups[0].values()}
         return all(layer * steps % size for layer in layers for steps in range(1, self.spec.templates))
 
-    def unused(self) -> int:
+    def count_unused(self) -> int:
         """What of the budget is left because no layer would mix more templates."""
         full = [self.spec.templates * self.weights] if self.blob else [self._most(group) for group in self.groups]
         return self.budget - self.total(self.counts) if self.counts == full else 0
@@ -221,10 +221,10 @@ class Plan:
     def banks(self) -> list[tuple[Group, int]]:
         return list(zip(self.groups, self.counts, strict=True))
 
-    def assigned(self, group: Group, count: int) -> list[tuple[str, Tensor, Tensor]]:
+    def assign(self, group: Group, count: int) -> list[tuple[str, Tensor, Tensor]]:
         """For every layer: its name, coefficients `[M, t]`, and which templates (or where in the blob) `[M, t]`."""
         spec = self.spec
-        each = spec.templates if self.blob else self._mixed(count)
+        each = spec.templates if self.blob else self._count_mixed(count)
         like, _ = get_weight_and_bias(next(iter(group.values())))
         alphas = torch.stack([coefficients(len(group), each) for _ in range(spec.members)]).to(like)
         result, pointer = [], 0
@@ -269,8 +269,8 @@ class MixtureEnsemble(Ensemble):
         total = plan.total(plan.counts)
         what = f"one blob of {plan.counts[0]:,}" if plan.blob else f"templates {' + '.join(map(str, plan.counts))}"
         self.conversion.notes.append(f"budget {plan.budget:,} parameters, used {total:,}: {what}")
-        if plan.unused() > 0:
-            self.conversion.notes.append(f"it could not use {plan.unused():,} parameters: mix more templates= a layer")
+        if plan.count_unused() > 0:
+            self.conversion.notes.append(f"it could not use {plan.count_unused():,} parameters: mix more templates= a layer")
 
 
 class Bank(nn.Module):

@@ -75,7 +75,7 @@ class VariationalDropout(Spec):
         require_number("log_alpha", self.log_alpha)
         require_number("log_alpha_rate", self.log_alpha_rate, positive=True)
 
-    def kept(self) -> Keeps:
+    def get_keeps(self) -> Keeps:
         return "other layers" if self.parameterization == "zero-mean" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:

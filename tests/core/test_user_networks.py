@@ -64,7 +64,7 @@ def test_a_forward_hook_on_a_converted_layer_runs_in_predict_and_in_members(spec
     assert set(calls) == {8, 3}
     if ensemble.count_plain_members():
         torch.testing.assert_close(ensemble.member(0)(x), answers[0])
-    if spec.kept() in ("predictions", "member 0"):
+    if spec.get_keeps() in ("predictions", "member 0"):
         torch.testing.assert_close(answers[0], base)
 
 
