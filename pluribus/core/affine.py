@@ -22,6 +22,9 @@ CONVOLUTIONS: tuple[type[nn.Module], ...] = (
     nn.ConvTranspose2d,
     nn.ConvTranspose3d,
 )
+BATCHED_OUTPUTS, BATCHED_WEIGHTS = 32, 2**17
+"""Linear layers with at least so many outputs, and at most so many weights in all members, run as a batch of products even where
+the rows are shared; measured by `pluribus bench --part targets --networks mlp`."""
 AFFINE: tuple[type[nn.Module], ...] = (nn.Linear, *CONVOLUTIONS)
 
 _requested = threading.local()
@@ -105,10 +108,13 @@ class Affine:
     def run_each(self, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
         """One set of weights a member: x `[1 or M, B, …]`, weight `[M, …]`, bias `[M, C]` → `[M, B, …]`.
 
-        Of a batch that the members share, linear layers are one wide layer.
+        Of a batch that the members share, linear layers are one wide layer, unless they are so small that arranging its
+        answer by members would cost more than it saves.
         """
         count = weight.shape[0]
         shared = x.shape[0] == 1
+        if self.linear and shared and x.dim() == 3 and self.outputs >= BATCHED_OUTPUTS and weight.numel() <= BATCHED_WEIGHTS:
+            x, shared = x.expand(count, -1, -1), False
         if self.linear and not shared:
             flat = x.flatten(1, -2)
             y = flat @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), flat, weight.mT)

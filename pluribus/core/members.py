@@ -115,10 +115,10 @@ class MemberLayer(Converted):
         current = get_pass()
         if current is None:
             return call_in_pass(self._recall(), self.forward, x)
+        shared = current.only is not None or self.gets_shared_rows(current)
         self.check_rows(current, x)
-        together = current.only is not None or self.gets_shared_rows(current)
-        split = x.unsqueeze(0) if together else x.unflatten(0, (current.count, -1))
-        return self.mark(self.respond(split)).flatten(0, 1)
+        y = self.respond(x.unsqueeze(0) if shared else x.reshape(current.count, x.shape[0] // current.count, *x.shape[1:]))
+        return (y if current.probe is None else self.mark(y)).flatten(0, 1)
 
     # --- what the pass says ---------------------------------------------------------------------------------------
 
@@ -135,8 +135,7 @@ class MemberLayer(Converted):
 
     def is_branch(self, current: Pass) -> bool:
         """Whether the shared batch ends here."""
-        branch = current.plan.branch
-        return branch.kind == "layer" and branch.name == self.place
+        return current.plan.branch_layer == self.place
 
     def gets_shared_rows(self, current: Pass) -> bool:
         """Whether the batch that arrives is shared by the members."""
@@ -176,8 +175,8 @@ class MemberLayer(Converted):
 
     def pick(self, stacked: Tensor) -> Tensor:
         """Of something kept per member, `[M, …]`, what this pass needs: all of it, or the one member's row, `[1, …]`."""
-        only = self.current.only
-        return stacked if only is None else stacked[only : only + 1]
+        current = get_pass() or self._recall()
+        return stacked if current.only is None else stacked[current.only : current.only + 1]
 
     def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], like: Tensor) -> Tensor:
         """Noise for every member that runs, `[M, *shape]`: `sample` is `torch.randn` or `torch.rand`.
