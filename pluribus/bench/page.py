@@ -10,11 +10,12 @@ from ..core.spec import list_methods
 from .method_sizes import describe_sizes
 from .networks import NETWORKS
 from .table import TABLE_WORKLOADS
+from .targets import get_verdict
 from .workloads import TITLES
 
 Json = dict[str, Any]
 BEGIN, END = "<!-- cost table: make bench -->", "<!-- end -->"
-VERDICTS = {True: "met", False: "**missed**", None: ""}
+VERDICTS = {"met": "met", "within noise": "within noise", "missed": "**missed**", "": ""}
 NOTHING = "Not measured yet: `make bench`."
 
 
@@ -74,7 +75,7 @@ def format_targets(rows: list[Json]) -> str:
         what = f"{NETWORKS[row['network']].title}, {TITLES[row['work']]}: {row['name']}"
         half = "counted" if row["time"] is None else format_middle_half(row["time"])
         most = "" if row["most"] is None else f"≤ {format_ratio(row['most'])}"
-        lines.append(_format_row(what, format_ratio(row["value"]), half, most, VERDICTS[row["met"]]))
+        lines.append(_format_row(what, format_ratio(row["value"]), half, most, VERDICTS[get_verdict(row)]))
     return "\n".join(lines)
 
 

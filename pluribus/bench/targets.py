@@ -5,6 +5,7 @@ The networks that a target needs beside a converted one (dropout in every block,
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -166,6 +167,22 @@ def _plan_group(group: TargetGroup, targets: tuple[Target, ...]) -> Job:
         return [judge_target(group, target, ratios[target.name]) for target in targets]
 
     return Job(", ".join(target.name for target in targets), measurement, make_rows)
+
+
+Verdict = Literal["met", "within noise", "missed", ""]
+
+
+def get_verdict(row: Json) -> Verdict:
+    """Return whether a target is met, by its median; where it is not, whether the repeats are enough to call it missed.
+
+    It is missed if the limit lies below the middle half of the repeats. With 15 repeats, the middle half is about the 95 %
+    interval of the median: a limit within it is not decided, and more repeats or a quieter machine are needed.
+    """
+    if row["met"] is None:
+        return ""
+    if row["met"]:
+        return "met"
+    return "missed" if row["time"] is None or row["time"]["low"] > row["most"] else "within noise"
 
 
 def judge_target(group: TargetGroup, target: Target, ratios: CostRatios) -> Json:

@@ -11,10 +11,11 @@ from ..bench.networks import NETWORKS
 from ..bench.page import format_line, format_middle_half, format_ratio
 from ..bench.run import FEW
 from ..bench.table import TABLE_WORKLOADS
+from ..bench.targets import get_verdict
 from ..bench.workloads import TITLES
 
 Json = dict[str, Any]
-VERDICTS = {True: "met", False: "[bold red]MISSED[/]", None: ""}
+VERDICTS = {"met": "met", "within noise": "within noise", "missed": "[bold red]MISSED[/]", "": ""}
 
 
 def print_bench(results: Json, folder: Path) -> None:
@@ -50,7 +51,7 @@ def make_target_table(rows: list[Json]) -> Table:
             if (row["network"], row["work"]) == (network, work):
                 half = "counted" if row["time"] is None else format_middle_half(row["time"])
                 most = "" if row["most"] is None else f"≤ {format_ratio(row['most'])}"
-                table.add_row(f"  {row['name']}", format_ratio(row["value"]), half, most, VERDICTS[row["met"]])
+                table.add_row(f"  {row['name']}", format_ratio(row["value"]), half, most, VERDICTS[get_verdict(row)])
     return table
 
 

@@ -23,8 +23,8 @@ CONVOLUTIONS: tuple[type[nn.Module], ...] = (
     nn.ConvTranspose3d,
 )
 BATCHED_OUTPUTS, BATCHED_WEIGHTS = 32, 2**17
-"""Linear layers with at least so many outputs, and at most so many weights in all members, run as a batch of products even where
-the rows are shared; measured by `pluribus bench --part targets --networks mlp`."""
+"""Linear layers with at least so many outputs, and at most so many weights in all members, run as a batch of products even
+where the rows are shared; measured by `pluribus bench --part targets --networks mlp`."""
 AFFINE: tuple[type[nn.Module], ...] = (nn.Linear, *CONVOLUTIONS)
 
 _requested = threading.local()

@@ -135,7 +135,8 @@ class MemberLayer(Converted):
 
     def is_branch(self, current: Pass) -> bool:
         """Whether the shared batch ends here."""
-        return current.plan.branch_layer == self.place
+        branch = current.plan.branch
+        return branch.name == self.place and branch.kind == "layer"
 
     def gets_shared_rows(self, current: Pass) -> bool:
         """Whether the batch that arrives is shared by the members."""

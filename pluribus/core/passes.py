@@ -67,11 +67,6 @@ class Plan:
     """Whether images had better come with their channels last in memory."""
     writes_input: bool = False
     """Whether the network changes its input in place."""
-    branch_layer: str | None = field(init=False)
-    """The layer in which the members part, if it is one."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "branch_layer", self.branch.name if self.branch.kind == "layer" else None)
 
 
 class Probe:

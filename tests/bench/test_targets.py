@@ -16,6 +16,7 @@ from pluribus.bench.targets import (
     add_dropout_to_blocks,
     add_late_dropout,
     average_four_layers,
+    get_verdict,
     judge_target,
     plan_targets,
 )
@@ -63,6 +64,17 @@ def test_a_target_is_met_by_its_median_or_where_nothing_is_timed_by_memory():
     assert judge(timed, 1.04)["met"] is False
     assert judge(timed, None)["met"] is None
     assert judge(CostRatios(None, memory=1.02, flops=None), 1.05)["value"] == 1.02
+
+
+def test_a_target_is_missed_only_if_its_limit_lies_below_the_middle_half():
+    def find(met, low, most=1.05):
+        return get_verdict({"met": met, "most": most, "time": {"median": 1.1, "low": low, "high": 1.2}})
+
+    assert find(True, 1.2) == "met"
+    assert find(False, 1.05) == "within noise"
+    assert find(False, 1.051) == "missed"
+    assert find(None, 1.2) == ""
+    assert get_verdict({"met": False, "most": 1.05, "time": None}) == "missed"  # memory is counted, without noise
 
 
 def test_dropout_stands_between_the_convolutions_of_all_nine_blocks():
