@@ -30,13 +30,12 @@ def predict(
     from ..runs.prediction import predict_files
 
     table = None
-    for row in predict_files(run, files, samples):
+    for row in predict_files(run, files, samples, as_text=not as_json):
         if as_json:
             typer.echo(json.dumps(row, ensure_ascii=False))
             continue
-        shown = {key: value for key, value in row.items() if key != "probabilities"}
         if table is None:
-            table = Table(*shown)
-        table.add_row(*(f"{value:.4g}" if isinstance(value, float) else str(value) for value in shown.values()))
+            table = Table(*row)
+        table.add_row(*row.values())
     if table is not None:
         Console().print(table)

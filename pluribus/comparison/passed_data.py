@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from ..core.errors import DataError
 from ..data import Data, Pixels, Preparation
 from ..data.dataset import Part, check_data, number_classes, take_no_rows
+from ..data.preparation import measure_targets
 
 KINDS = "a pair of tensors (x, y), a Dataset or a DataLoader of such pairs"
 
@@ -37,8 +38,7 @@ def build_data(train: Any, test: Any = None, classes: Sequence[str] | None = Non
     is_image = rows.x.dtype == torch.uint8 and rows.x.dim() == 4
     preparation: Preparation = Pixels.fit(rows.x) if is_image else Preparation()
     if rows.y.is_floating_point():
-        target = rows.y.double()
-        preparation = replace(preparation, target=(float(target.mean()), float(target.std(correction=0)) or 1.0))
+        preparation = replace(preparation, target=measure_targets("the target", rows.y))
         return check_data(Data(name, rows, held, preparation))
     names = tuple(classes) if classes else number_classes(int(torch.cat([rows.y, held.y]).max()) + 1)
     return check_data(Data(name, rows, held, preparation, names))
@@ -75,12 +75,12 @@ def gather_rows(source: Any, what: str) -> Part:
 
 
 def _check_targets(y: Tensor, what: str) -> Tensor:
-    """Labels as int64 and real targets as float32, `[N]`."""
+    """Labels as int64 and real targets in double precision, `[N]`."""
     if y.dim() == 2 and y.shape[1] == 1:
         y = y[:, 0]
     if y.dim() != 1:
         raise DataError(f"{what} targets must be one number a row, [N], got {list(y.shape)}")
-    return y.float() if y.is_floating_point() else y.long()
+    return y.double() if y.is_floating_point() else y.long()
 
 
 def _describe(part: Part) -> str:

@@ -88,7 +88,7 @@ class Columns(Preparation):
         if series.isna().any():
             raise DataError(f"the target {self.answer!r} is missing in {int(series.isna().sum())} rows: leave these rows out")
         if not self.classes:
-            return torch.from_numpy(to_numbers(self.answer, series)).float()
+            return torch.from_numpy(to_numbers(self.answer, series))
         place = {text: index for index, text in enumerate(self.classes)}
         labels = [str(text) for text in to_texts(series)]
         unknown = next((text for text in labels if text not in place), None)

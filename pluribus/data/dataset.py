@@ -17,6 +17,8 @@ from .split import split_validation
 class Part:
     """Inputs `[N, …]` (images as bytes `[N, C, H, W]`, or rows of numbers `[N, F]`) and targets `[N]`, whole or real.
 
+    Real targets that were read from files are in double precision.
+
     Raises: DataError if there is not one target for each input.
 
     >>> len(Part(torch.zeros(3, 2), torch.tensor([0, 1, 1])))

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..core.errors import DataError
 from .catalog_entry import CatalogEntry
 from .dataset import Data, Part, number_classes, take_no_rows
-from .preparation import Pixels, Preparation
+from .preparation import Pixels, Preparation, measure_targets
 from .split import check_share, split_rows
 
 OPTIONS = {
@@ -43,9 +43,7 @@ def read(path: Path, *, test: float = 0.2, seed: int = 0) -> Data:
     preparation: Preparation = Pixels.fit(train.x) if train.x.dtype == torch.uint8 else Preparation()
     classes: tuple[str, ...] = ()
     if train.y.is_floating_point():
-        y = train.y.double()
-        spread = float(y.std(correction=0))
-        preparation = replace(preparation, target=(float(y.mean()), spread or 1.0))
+        preparation = replace(preparation, target=measure_targets(f"{path}: the target", train.y))
     else:
         classes = tuple(number_classes(int(torch.cat([train.y, tested.y]).max()) + 1))
     return Data(path.stem, train, tested, preparation, classes, str(path))
@@ -115,7 +113,7 @@ def _convert_targets(path: Path, y: np.ndarray) -> Tensor:
     if y.ndim != 1 or y.dtype.kind not in "fiub":
         raise DataError(f"{path}: targets must be one number a row, [N], got {y.dtype} {list(y.shape)}")
     if y.dtype.kind == "f":
-        return torch.from_numpy(y.astype(np.float32))
+        return torch.from_numpy(y.astype(np.float64))
     if len(y) and not 0 <= int(y.min()) <= int(y.max()) < max(len(y), 256):
         raise DataError(f"{path}: labels must count the classes from 0, got {int(y.min())} to {int(y.max())}")
     return torch.from_numpy(y.astype(np.int64))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from ..core.errors import FileError
+from ..core.errors import DataError, FileError
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,18 @@ class Preparation:
         return rows if rows.is_floating_point() else rows.float()
 
     def scale_targets(self, y: Tensor) -> Tensor:
-        """Standardise a regression's targets `[B]`, as the network learns them; labels stay as they are."""
-        return (y - self.target[0]) / self.target[1] if y.is_floating_point() else y
+        """Standardise a regression's targets `[B]`, as the network learns them; labels stay as they are.
+
+        The mean is subtracted in double precision, because single precision holds about seven digits: 1,700,000,001 would be
+        1,700,000,000. The result is in torch's default precision. Without a mean and a spread nothing changes.
+        """
+        if not y.is_floating_point() or self.target == (0.0, 1.0):
+            return y
+        return ((y.double() - self.target[0]) / self.target[1]).to(torch.get_default_dtype())
 
     def unscale_targets(self, outputs: Tensor) -> Tensor:
-        """Bring a regression's outputs, or scaled targets, back to the units of its targets."""
-        return outputs * self.target[1] + self.target[0]
+        """Bring a regression's outputs, or scaled targets, back to the units of its targets, in double precision."""
+        return outputs.double() * self.target[1] + self.target[0]
 
     def to_json(self) -> dict[str, Any]:
         """The preparation as JSON, from which `from_json` builds it again."""
@@ -52,6 +58,35 @@ class Preparation:
 
 
 Preparation.kinds[Preparation.kind] = Preparation
+
+
+def measure_targets(name: str, y: Tensor) -> tuple[float, float]:
+    """Measure the mean and the standard deviation of a regression's training targets `[N]`, in double precision.
+
+    Args: a `name` for messages. Raises: DataError if a target is not finite, if all are equal, or they cannot be standardised.
+
+    >>> measure_targets("y", torch.tensor([1.0, 3.0]))
+    (2.0, 1.0)
+    """
+    values = y.double()
+    if not bool(torch.isfinite(values).all()):
+        raise DataError(f"{name} holds NaN or infinity: leave these rows out")
+    if bool(values.min() == values.max()):
+        raise DataError(f"{name} is {float(values[0]):.15g} in every training row: there is nothing to learn")
+    mean, std = measure_spread(values)
+    if not bool(torch.isfinite(((values - mean) / std).float()).all()):
+        raise DataError(
+            f"{name} cannot be standardised, from {float(values.min()):.6g} to {float(values.max()):.6g}: rescale it"
+        )
+    return mean, std
+
+
+def measure_spread(values: Tensor) -> tuple[float, float]:
+    """The mean and the standard deviation of finite numbers `[N]`; dividing by the largest keeps squares from overflowing."""
+    largest = float(values.abs().max()) or 1.0
+    size = 1.0 if 1e-100 < largest < 1e100 else largest  # dividing would change the last digits of ordinary numbers
+    part = values.double() / size
+    return float(part.mean()) * size, float(part.std(correction=0)) * size
 
 
 def _to_tuples(value: Any) -> Any:

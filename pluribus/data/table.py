@@ -16,6 +16,7 @@ from ..core.suggestions import describe_unknown
 from .catalog_entry import CatalogEntry
 from .column_encoding import Columns, Frame, Series, is_numeral, is_numeric, to_numbers, to_texts
 from .dataset import Data, Part
+from .preparation import measure_targets
 from .split import check_share, split_rows
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
@@ -91,7 +92,7 @@ def _build(
             to_numbers(column, features[column])  # raises on infinity; here the row number is that of the file
     y, classes = _encode_targets(answer, frame[answer], task)
     keep, held_out = _split(len(y), y if classes else None, test, seed, test_mask)
-    spread = (0.0, 1.0) if classes else _measure_spread(answer, y[keep])
+    spread = (0.0, 1.0) if classes else measure_targets(f"the target {answer!r}", y[keep])
     training, rest = features.iloc[keep.numpy()], features.iloc[held_out.numpy()]
     columns = replace(Columns.fit(training), target=spread, answer=answer, classes=classes)
     if not columns.columns:
@@ -140,7 +141,7 @@ def _encode_targets(name: str, series: Series, task: str | None) -> tuple[Tensor
         few = whole and (not number or len(np.unique(values)) <= MOST_LABELS)
         task = "classification" if few else "regression"
     if task == "regression":
-        return torch.from_numpy(values).float(), ()
+        return torch.from_numpy(values), ()
     labels = [str(text) for text in to_texts(series)]
     classes = sorted(set(labels), key=lambda text: (float(text), text) if number else (0.0, text))
     if len(classes) < 2:
@@ -152,12 +153,6 @@ def _encode_targets(name: str, series: Series, task: str | None) -> tuple[Tensor
         )
     place = {text: index for index, text in enumerate(classes)}
     return torch.tensor([place[text] for text in labels]), tuple(classes)
-
-
-def _measure_spread(name: str, y: Tensor) -> tuple[float, float]:
-    if bool(y.min() == y.max()):
-        raise DataError(f"the target {name!r} is {float(y[0]):g} in every training row: there is nothing to learn")
-    return float(y.double().mean()), float(y.double().std(correction=0))
 
 
 def _find_column(frame: Frame, key: str | int) -> str:

@@ -3,6 +3,7 @@
 Rows are predicted in batches, so that memory does not grow with the number of rows.
 """
 
+import math
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -52,11 +53,14 @@ class EvaluationCase:
                 rows = next(iter(TensorBatches(part, 2, preparation))).x.to(like.device, like.dtype)
                 executor.prepare(copy_for_evaluation(ensemble), rows)
             size = min(BATCH_ROWS, executor.choose_chunk_rows(ensemble))
+            done = 0
             for number, (x, y, _) in enumerate(TensorBatches(part, size, preparation)):
                 set_seed(derive_seed(self.seed, EVALUATION_SEED, number))
                 p, y = ensemble.predict(x.to(like.device, like.dtype), batch_size=size), y.to(like.device)
-                if ensemble.task == "regression":
-                    p, y = Predictive(preparation.unscale_targets(p.outputs), "regression"), preparation.unscale_targets(y)
+                if ensemble.task == "regression":  # the targets as they were read: scaling them back would lose digits
+                    p, y = Predictive(preparation.unscale_targets(p.outputs), "regression"), part.y[done : done + len(y)]
+                    y = y.to(like.device)
+                done += len(y)
                 yield p, y
                 if self.report is not None:
                     self.report(len(y))
@@ -86,12 +90,15 @@ class EvaluationCase:
         return any(isinstance(part, Ensemble) and part.sampled for part in self.ensemble.modules())
 
 
-def predict_files(path: Path, files: Sequence[Path], samples: int | None = None) -> Iterator[dict[str, Any]]:
+def predict_files(
+    path: Path, files: Sequence[Path], samples: int | None = None, as_text: bool = False
+) -> Iterator[dict[str, Any]]:
     """Predict every row of every file with the run in the folder `path`, in order.
 
     A file is an image, a table or an .npz archive with x. Each row yields a dictionary with `file`, `row` and, of a
     classification, `label`, `confidence`, `uncertainty` (entropy, nats), `mutual_information` (nats) and `probabilities`; of a
-    regression, `value` and `spread` (the standard deviation of the members).
+    regression, `value` and `spread` (the standard deviation of the members). With `as_text` all of them but the probabilities
+    are texts for a table.
     """
     made, config, about, preparation = load_run(open_run(path))
     if samples is not None:
@@ -102,7 +109,8 @@ def predict_files(path: Path, files: Sequence[Path], samples: int | None = None)
         like = next(made.parameters())
         p = made.predict(preparation(rows).to(like.device, like.dtype))
         for row, answer in enumerate(format_predictions(made, p, about["classes"], preparation)):
-            yield {"file": str(file), "row": row} | answer
+            found = {"file": str(file), "row": row} | answer
+            yield format_row(found, preparation) if as_text else found
 
 
 def format_predictions(
@@ -110,9 +118,10 @@ def format_predictions(
 ) -> Iterator[dict[str, Any]]:
     """One dictionary for each row of a prediction."""
     if ensemble.task == "regression":
-        p = Predictive(preparation.unscale_targets(p.outputs), "regression")
-        for mean, std in zip(p.mean.flatten().tolist(), p.std.flatten().tolist(), strict=True):
-            yield {"value": mean, "spread": std}
+        # The mean of the outputs is taken before they are scaled back: then no digit of a large target is rounded away.
+        values, spreads = preparation.unscale_targets(p.mean), p.std.double() * preparation.target[1]
+        for value, spread in zip(values.flatten().tolist(), spreads.flatten().tolist(), strict=True):
+            yield {"value": value, "spread": spread}
         return
     columns = (p.labels, p.confidence, p.entropy, p.mutual_information)
     for label, confidence, entropy, information, probs in zip(*(c.tolist() for c in columns), p.probs.tolist(), strict=True):
@@ -123,6 +132,27 @@ def format_predictions(
             "mutual_information": information,
             "probabilities": dict(zip(classes, probs, strict=True)),
         }
+
+
+def format_row(row: dict[str, Any], preparation: Preparation) -> dict[str, str]:
+    """One row of a prediction as texts for a table, without the probabilities.
+
+    A real number has four digits. The value of a regression has as many decimals as the standard deviation of the training
+    targets has with four digits, however large the value is.
+
+    >>> format_row({"row": 0, "value": 1700000043.21987, "spread": 2.34567}, Preparation(target=(1.7e9, 28.9)))
+    {'row': '0', 'value': '1700000043.22', 'spread': '2.346'}
+    """
+    std = preparation.target[1]
+    decimals = max(3 - math.floor(math.log10(std)), 0)
+
+    def format_cell(key: str, value: Any) -> str:
+        if not isinstance(value, float):
+            return str(value)
+        is_scaled = key == "value" and preparation.target != (0.0, 1.0)
+        return f"{value:.{decimals}f}" if is_scaled and decimals < 15 and abs(value) < 1e15 else f"{value:.4g}"
+
+    return {key: format_cell(key, value) for key, value in row.items() if key != "probabilities"}
 
 
 def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], header: bool | None = None) -> Tensor:
