@@ -116,6 +116,8 @@ def build(model: str | Callable[..., nn.Module], shape: tuple[int, ...], outputs
         if option not in (entry.options if entry else parameters) and not takes_any:
             has = ", ".join(entry.options if entry else [n for n in parameters if n not in DERIVED]) or "none"
             raise ModelError(f"{name} has no option {option!r}; it has: {has}")
+    if entry:
+        options = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
     for option, value in options.items() if entry else ():
         check_value(name, option, value, parameters[option].default)
     arguments = {key: value for key, value in derive_arguments(shape, outputs).items() if key in parameters} | options

@@ -12,16 +12,17 @@ import yaml
 from PIL import Image
 from safetensors.torch import load_file
 
+from pluribus.core.saving import load as load_ensemble
 from pluribus.core.spec import Spec
 from pluribus.data import load
 from pluribus.data.catalog import SETS
-from pluribus.models.registry import MODELS
+from pluribus.models.registry import MODELS, build
 
 from .cases import TRAIN
 from .files import file, nets, npz, photos, rows
 
 COMMANDS = [
-    *("compare", "report", "train", "evaluate", "predict", "bench"),
+    *("compare", "report", "train", "evaluate", "predict", "bench", "reproduce"),
     *("models", "methods", "data list", "data check", "data get"),
 ]
 
@@ -129,6 +130,21 @@ def test_digits_are_learnt_judged_and_told(pluribus, work, digit):
     shown = pluribus(f"predict run {name}").out
     assert "confidence" in shown
     assert "probabilities" not in shown
+
+
+def test_a_run_folder_holds_no_pickle_and_python_loads_its_weights(a_copy):
+    """Beside texts there are safetensors alone: no pickle can be read as one, for its first byte is no length of a header."""
+    run = a_copy("digits")
+    files = [path for path in run.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} <= {".yaml", ".json", ".csv", ".safetensors", ".lock", ".log", ""}
+    assert {"pluribus", "torch"} <= set(json.loads((run / "about.json").read_text())["versions"])
+    for path in files:
+        if path.suffix == ".safetensors":
+            assert load_file(path)
+        else:
+            assert path.read_text().isprintable() or "\n" in path.read_text(), path
+    ensemble = load_ensemble(run / "weights", build("mlp", shape=(1, 8, 8), outputs=10, hidden=[16]))
+    assert ensemble.predict(torch.zeros(2, 1, 8, 8)).probs.shape == (2, 10)
 
 
 @pytest.mark.parametrize("data", ["digits", "flowers", "houses"])

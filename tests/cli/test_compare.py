@@ -2,6 +2,8 @@
 
 import json
 
+from pluribus.runs.config import ConfigError
+
 
 def test_a_run_is_judged_from_every_side_that_is_asked_for(pluribus, a_copy):
     a_copy("digits")
@@ -34,3 +36,21 @@ def test_a_comparison_ends_with_its_table_its_verdict_and_its_page(pluribus, wor
     assert made.out == "The page: elsewhere/report.html\n"
     assert (work / "elsewhere/results.csv").read_text() == (work / "c/results.csv").read_text()
     assert json.loads((work / "c/results.json").read_text())["command"] == f"pluribus {line} --out c"
+
+
+def test_the_command_line_calls_the_function_of_python_with_every_setting(pluribus, monkeypatch):
+    """`pluribus compare --lr 0.5` is `pluribus.compare(lr=0.5)`."""
+    asked = {}
+
+    def record(network, data, **options):
+        asked.update(options, network=network, data=data)
+        raise ConfigError("that will do")
+
+    monkeypatch.setattr("pluribus.comparison.api.compare", record)
+    named = {"epochs": "3", "batch_size": "16", "lr": "0.5", "optimizer": "sgd", "validation": "0.2", "precision": "64"}
+    words = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in named.items())
+    answer = pluribus(f"compare --data digits --model mlp --methods inner --seeds 2 --budget parameters {words}")
+    assert (answer.code, answer.err) == (2, "pluribus: that will do\n")
+    assert {name: asked[name] for name in named} == named
+    assert (asked["network"], asked["data"], asked["methods"]) == ("mlp", "digits", "inner")
+    assert (asked["seeds"], asked["budget"]) == ("2", "parameters")

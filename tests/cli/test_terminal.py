@@ -79,3 +79,10 @@ def test_the_bar_shows_the_scores_and_fits_eighty_columns(work):
     assert re.search(r"loss \d+\.\d+ +acc \d+\.\d+% +NLL \d+\.\d+ +ECE \d+\.\d+%", bar), bar
     long = [line for line in shown if len(line) > 80]
     assert not long, long
+
+
+def test_the_command_line_keeps_the_memory_that_it_frees(pluribus, monkeypatch):
+    told = []
+    monkeypatch.setattr("pluribus.cli.app.keep_freed_memory", lambda: told.append("kept"))
+    assert pluribus("methods mimo").code == 0
+    assert told == ["kept"]

@@ -280,3 +280,15 @@ def test_several_inputs_come_as_a_tuple_or_a_dictionary():
         ensemble.loss((a, b), torch.arange(5) % 2).backward()
     with pytest.raises(ValueError, match="got sizes"):
         pluribus.ensemble(Two().double(), Multihead())((a, b[:3]))
+
+
+@pytest.mark.parametrize("members", [2, 5, 20])
+def test_the_search_runs_two_or_three_rows_in_evaluation_mode_about_once_for_each_member(members):
+    rows, net = [], NestedMLP().train()
+    ensemble = pluribus.ensemble(net, BatchEnsemble(members=members))
+    hook = lambda module, args: rows.append((len(args[0]), module.training))  # noqa: E731
+    ensemble.net.register_forward_pre_hook(hook)
+    ensemble(vectors(50))
+    assert rows[-1] == (50, True)
+    assert len(rows) - 1 <= members + 12
+    assert all(count <= 3 * members and not training for count, training in rows[:-1])

@@ -165,3 +165,18 @@ def test_a_second_search_for_the_branch_compares_members_that_run_together(monke
     monkeypatch.setattr(execution.Executor, "runs_apart", lambda *args: seen.append(asked(*args)) or seen[-1])
     ensemble.executor.search(ensemble, images(4))
     assert seen[0] is False
+
+
+@pytest.mark.parametrize(("stem", "repeated"), [(1, True), (64, False)])
+def test_work_that_members_share_is_repeated_only_where_it_is_under_2_percent(stem, repeated, monkeypatch):
+    """Of a member's FLOPs, and only where its tensors are large."""
+    net = nn.Sequential(nn.Linear(6, stem), nn.ReLU(), nn.Linear(stem, 32), nn.ReLU(), nn.Linear(32, 32), nn.Linear(32, 3))
+    ensemble = pluribus.ensemble(net, BatchEnsemble(3, exclude="0"), example=torch.randn(2, 6)).eval()
+    x = torch.randn(8, 6)
+    assert not runs_apart(ensemble, x), "small tensors"
+    monkeypatch.setattr(execution, "APART_SIZE", 1)
+    assert runs_apart(ensemble, x) == repeated
+    calls = []
+    ensemble.net[0].register_forward_hook(lambda *_: calls.append(1))
+    ensemble(x)
+    assert len(calls) == (3 if repeated else 1)

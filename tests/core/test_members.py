@@ -74,3 +74,13 @@ def test_an_optimiser_step_shows_in_the_next_answer(spec):
         torch.testing.assert_close(ensemble(x).detach(), kept, rtol=0, atol=1e-12)
         ensemble.loss(x, y, examples=8).backward()
         optimizer.step()
+
+
+def test_the_weights_of_single_members_are_not_kept():
+    """They would take M times the memory of the network."""
+    ensemble = pluribus.ensemble(nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3)), pluribus.BatchEnsemble(3)).eval()
+    with torch.no_grad():
+        for _ in range(2):
+            ensemble.executor.run(ensemble, torch.randn(4, 6))
+            ensemble.executor.run_alone(ensemble, torch.randn(4, 6), 1)
+    assert all(layer._computed == {} for layer in ensemble.modules() if isinstance(layer, Converted))

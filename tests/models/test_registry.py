@@ -54,3 +54,9 @@ def test_ones_own_factory_takes_what_it_needs_of_the_data(tmp_path, monkeypatch)
 def test_what_cannot_be_built_is_said(name, shape, options, message):
     with pytest.raises(ModelError, match=message):
         build(name, shape, 10, **options)
+
+
+def test_a_list_of_sizes_may_be_a_list_or_a_tuple():
+    sizes = [[layer.out_features for layer in build("mlp", (4,), 2, hidden=hidden) if isinstance(layer, nn.Linear)]
+             for hidden in ([8, 6], (8, 6))]  # fmt: skip
+    assert sizes == [[8, 6, 2], [8, 6, 2]]
