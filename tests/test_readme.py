@@ -1,6 +1,7 @@
 """What README.md says of names, commands and costs is what the code has."""
 
 import importlib
+import json
 import re
 import shlex
 import tomllib
@@ -167,3 +168,21 @@ def test_the_numbers_in_the_prose_of_performance_are_those_of_the_code():
     tightened = [limits[name] for name in ("Variance, first dense layer, K = 20", "MC dropout after it, K = 20")]
     assert f"LeNet-5: {tightened[0]} and {tightened[1]} instead of 3" in PERFORMANCE
     assert f"deep ensemble: {limits['deep ensemble, M = 16, batch of 32']:g} instead of 6" in PERFORMANCE.replace("\n", " ")
+
+
+def test_the_recorded_comparisons_with_others_and_of_mechanisms_are_those_of_their_files():
+    """`make bench-peers` and `benchmarks/parts.py` are not run here: their pages follow from what they recorded."""
+    results = ROOT / "benchmarks" / "results"
+    parts, peers = (json.loads((results / f"{name}.json").read_text()) for name in ("parts", "peers"))
+    page = (results / "parts.md").read_text()
+    for row in parts["rows"]:
+        assert f"| {row['title']} | {row['median']:.2f}× | {row['low']:.2f} to {row['high']:.2f} |" in page
+    assert {row["part"] for row in parts["rows"]} == {"masks", "layout", "memory", "apart", "stacked", "compile"}
+    assert f"{parts['rows'][0]['median']:.2f}× the time in `parts.md`" in PERFORMANCE
+    page = (results / "peers.md").read_text()
+    for row in peers["rows"]:
+        times = " ({low:.2f} to {high:.2f}) |".format(**row["theirs_over_base"])
+        assert re.search(rf"\| {re.escape(row['method'])} \| {row['work']} .*{re.escape(times)}", page)
+        if row["theirs"] == "TabM's layers" and row["work"] == "forward pass":
+            assert row["sizes"]["theirs"]["flops"] == row["sizes"]["ours"]["flops"]
+    assert {"torch-uncertainty", "tabm"} <= set(peers["versions"])

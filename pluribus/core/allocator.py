@@ -1,7 +1,8 @@
 """Freed memory, kept for the next tensor.
 
 Above some size glibc takes every block from the system and returns it as soon as it is freed, so that the next tensor pays for
-each of its pages anew: with batches of 640 images that is half the time of a ResNet's forward pass (docs/performance.md).
+each of its pages anew: with batches of 640 images that is a third of the time of a ResNet-20's forward pass
+(benchmarks/results/parts.md).
 """
 
 import ctypes

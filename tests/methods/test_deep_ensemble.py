@@ -57,6 +57,15 @@ def test_an_ensemble_of_ensembles_has_all_their_members():
     torch.testing.assert_close(nested.fold()(vectors(3)).shape, torch.Size((4, 3, 3)))
 
 
+@pytest.mark.parametrize("method", pluribus.Spec.registry)
+def test_any_other_method_can_be_ensembled(method):
+    x, y = images(4), torch.arange(4) % 3
+    part = pluribus.ensemble(ResidualCNN(), pluribus.Spec.registry[method]()).eval()
+    ensemble = pluribus.ensemble(ResidualCNN(), DeepEnsemble(2, of=pluribus.Spec.registry[method]()))
+    ensemble.train().loss(x, y, examples=100).backward()
+    assert ensemble.eval()(x).shape == (2 * part.members, 4, 3)
+
+
 def test_folding_an_ensemble_of_inner_ensembles_folds_each():
     net = ResidualCNN()
     described = pluribus.ensemble(net, DeepEnsemble(3, of=Inner(copies=4))).describe(images(2))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pluribus import papers
+from pluribus.cli.show_reproduce import print_recipes
 from pluribus.core.errors import FileError, PluribusError
 from pluribus.papers import Recipe, Scale, results
 from pluribus.papers.page import format_page, format_table, format_value
@@ -127,6 +128,7 @@ def test_after_a_kill_only_what_is_left_is_measured(tmp_path):
             import os, sys
             from pathlib import Path
             from pluribus import papers
+from pluribus.cli.show_reproduce import print_recipes
             from pluribus.papers.reproduction import Reproduction, reproduce
             from tests.papers.test_reproduction import counted, recipe
 
@@ -180,3 +182,11 @@ def test_a_paper_row_that_we_do_not_have_is_shown_too():
 
 def test_numbers_are_shown_as_people_write_them():
     assert [format_value(value) for value in (12345, 0.0, 1e-9, True)] == ["12,345", "0.00", "1e-09", "yes"]
+
+
+def test_the_list_names_every_recipe_and_its_verdicts(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    print_recipes(Path(__file__).parents[2] / "papers", ["ALL"])
+    shown = capsys.readouterr().out
+    assert all(f"{name} " in shown for name in papers.load_recipes())
+    assert "✓" in shown or "reproduced" in shown
