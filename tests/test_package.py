@@ -17,21 +17,24 @@ from pluribus.bench.results import read_results
 ROOT = Path(__file__).parent.parent
 ROOMS = {
     "core": {"core"},
+    "file_formats": {"core", "file_formats"},
     "methods": {"core", "methods"},
     "metrics": {"core", "metrics"},
     "models": {"core", "models"},
     "data": {"core", "data"},
     "analysis": {"core", "metrics", "analysis"},
     "training": {"core", "data", "metrics", "training"},
-    "reports": {"core", "reports"},
+    "reports": {"core", "file_formats", "reports"},
     "experiments": {"core", "experiments"},
-    "bench": {"core", "methods", "metrics", "models", "analysis", "reports", "bench"},
-    "runs": {"core", "data", "metrics", "models", "analysis", "training", "reports", "experiments", "runs"},
+    "bench": {"core", "file_formats", "methods", "metrics", "models", "analysis", "reports", "bench"},
+    "runs": {"core", "file_formats", "data", "metrics", "models", "analysis", "training", "reports", "experiments", "runs"},
     "comparison": {
-        *("core", "data", "metrics", "models", "analysis", "training", "reports", "experiments", "runs", "comparison"),
+        *("core", "file_formats", "data", "metrics", "models", "analysis", "training", "reports", "experiments", "runs"),
+        "comparison",
     },
     "papers": {
         "core",
+        "file_formats",
         "methods",
         "metrics",
         "models",

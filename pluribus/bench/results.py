@@ -9,17 +9,20 @@
 All numbers are ratios to the base network. A new run replaces the rows that it measured, and leaves the others.
 """
 
-import json
 import platform
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import FileError
-from ..core.files import format_json, write_file
+from ..core.files import write_file
+from ..file_formats.bench_files import BenchFile
+from ..file_formats.reading import read_json, write_json
 from .growth import list_growth_keys
+from .networks import NETWORKS
 from .table import list_table_keys
 from .targets import list_target_keys
+from .workloads import TITLES
 
 Json = dict[str, Any]
 NAME = "bench.json"
@@ -52,14 +55,11 @@ def read_results(folder: Path) -> Json:
     file = folder / NAME
     if not file.exists():
         return create_results()
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        if found["format"] != 1 or any(row["run"] not in found["runs"] for part in PARTS for row in found[part]):
-            raise KeyError("format")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(
-            f"{file} does not hold results of `pluribus bench`: move the file away, or name another folder"
-        ) from error
+    found = read_json(file, BenchFile)
+    for row in (row for part in PARTS for row in found[part]):
+        if row["network"] not in NETWORKS or row["work"] not in TITLES:
+            unknown = f"{row['network']}, {row['work']}"
+            raise FileError(f"{file} has a row that `pluribus bench` does not know ({unknown}): {BenchFile.cure}")
     return found
 
 
@@ -78,7 +78,7 @@ def save_results(folder: Path, results: Json) -> None:
     from .figures import draw_costs, draw_growth
     from .page import format_page
 
-    write_file(folder / NAME, format_json(results) + "\n")
+    write_json(folder / NAME, results)
     write_file(folder / "bench.md", format_page(results))
     for name, draw, part in (("cost.svg", draw_costs, "table"), ("growth.svg", draw_growth, "growth")):
         if results[part]:

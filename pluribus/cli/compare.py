@@ -89,7 +89,8 @@ def compare(
     """
     from ..comparison import api
     from ..comparison.terminal_tables import print_comparison
-    from ..runs.config import Config, ConfigError, read_settings
+    from ..file_formats.reading import read_settings
+    from ..runs.config import Config, ConfigError
     from ..runs.run_folder import name_new_folder
     from ..training.interrupts import Interrupted
 

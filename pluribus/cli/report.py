@@ -1,6 +1,5 @@
 """`pluribus report`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -20,17 +19,14 @@ def report(
 ) -> None:
     """Write page, figure and tables again from the results of a comparison."""
     from ..core.errors import FileError
+    from ..file_formats.comparison_files import Results
+    from ..file_formats.reading import read_json
     from ..reports import write_report
 
     file = results / "results.json" if results.is_dir() else results
     if not file.is_file():
         raise FileError(f"there is no file {file}: name the folder of a finished comparison, or its results.json")
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if content["format"] != 1 or not content["methods"]:
-            raise KeyError("format")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(f"{file} does not hold the results of a comparison") from error
+    content = read_json(file, Results)
     folder = out or file.parent
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -81,7 +81,8 @@ def train(
     Several methods (between commas) or seeds make a grid of runs.
     """
     from ..experiments import check_workers
-    from ..runs.config import build_config, read_settings, split_choices
+    from ..file_formats.reading import read_settings
+    from ..runs.config import build_config, split_choices
     from ..runs.run_folder import name_new_folder
 
     check_workers(workers)
@@ -124,7 +125,7 @@ def run(config: Any, path: Path, quiet: bool, resume: bool = False) -> None:
 
 def resume_run(path: Path, settings: dict[str, Any], workers: str, quiet: bool) -> None:
     """Continue the run or the grid in a folder."""
-    from ..runs.config import build_config, read_settings
+    from ..runs.config import read_config
     from ..runs.grid import Grid
     from ..runs.run_folder import open_run
 
@@ -132,7 +133,7 @@ def resume_run(path: Path, settings: dict[str, Any], workers: str, quiet: bool) 
         run_grid(Grid.open(path), workers)
         return
     found = open_run(path)
-    run(build_config(read_settings(found.config) | settings, str(found.config)), found.path, quiet, resume=True)
+    run(read_config(found.config, **settings), found.path, quiet, resume=True)
 
 
 def choose_folder(out: Path | None, runs: Path, config: Any) -> Path:

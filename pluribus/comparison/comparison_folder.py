@@ -5,21 +5,20 @@ costs.json, and at the end results.json, results.csv, results.md, picture.svg an
 again.
 """
 
-import contextlib
 import inspect
-import json
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 
 from ..core.errors import FileError
-from ..core.files import format_json, write_file
 from ..core.spec import Spec
-from ..runs.config import ConfigError, build_config, build_spec, find_role, parse_method, read_settings
+from ..file_formats.comparison_files import CompareFile, CostsFile
+from ..file_formats.reading import read_json, read_yaml, write_json, write_yaml
+from ..runs.config import ConfigError, build_config, build_spec, find_role, parse_method, read_config
 from ..runs.evaluation import (
     EvaluationSettings,
     build_evaluation_settings,
@@ -105,7 +104,7 @@ class ComparisonFolder:
             convert_network(common, data)  # raises if the network does not fit the data
         grid = Grid.plan(path, dict(options), choices, seeds, judging, lambda config: own[str(config.method)], objects)
         about = {"budget": kind, "judging": judging.model_dump(mode="json"), "command": command, "notes": notes}
-        write_file(path / "compare.yaml", yaml.safe_dump(about, sort_keys=False, allow_unicode=True))
+        write_yaml(path / "compare.yaml", about)
         return ComparisonFolder(grid, about)
 
     @staticmethod
@@ -113,13 +112,11 @@ class ComparisonFolder:
         """Open a comparison that was planned before. Raises FileError if the folder holds none."""
         if not (path / "compare.yaml").is_file():
             raise FileError(f"{path} is no comparison: it has no compare.yaml")
-        about = read_settings(path / "compare.yaml")
-        try:
-            check_budget(about["budget"])
-            judging = build_evaluation_settings(**about["judging"])
-        except (KeyError, TypeError) as error:
-            raise FileError(f"{path / 'compare.yaml'} is damaged: take it from a copy, or begin anew") from error
-        return ComparisonFolder(Grid.open(path, judging, objects), about)
+        about = read_yaml(path / "compare.yaml", CompareFile)
+        grid = Grid.open(path, build_evaluation_settings(**about["judging"]), objects)
+        if not any(is_baseline(cell.options["method"]) for cell in grid.cells):
+            raise FileError(f"{path / 'grid.yaml'} is damaged, no run is of {find_role('baseline')}: {CompareFile.cure}")
+        return ComparisonFolder(grid, about)
 
     def run(self, workers: str, report: Report | None = None, announce: Callable[[str], None] = lambda _: None) -> Json:
         """Train and evaluate what is missing, measure costs while nothing else runs, and write and return the results.
@@ -152,8 +149,10 @@ class ComparisonFolder:
         place = self.path / "costs.json"
         known: Json = {}
         if place.is_file():
-            with contextlib.suppress(ValueError):  # a damaged file is measured anew
-                known = dict(json.loads(place.read_text()))
+            try:
+                known = read_json(place, CostsFile)
+            except FileError as error:
+                warnings.warn(f"the costs are measured anew, as {error}", stacklevel=2)
         base = next(cell for cell in self.grid.cells if cell.method == self.baseline)
         for method, cells in self.group_finished().items():
             if method in known:
@@ -163,7 +162,7 @@ class ComparisonFolder:
             data, part, _ = select_comparison_rows(config, about, preparation)
             config = config.model_copy(update={"model": base.options["model"] or config.model})
             known[method] = measure_cost(made, rebuild_network(config, data), data, part)
-            write_file(place, format_json(known))
+            write_json(place, known)
         return known
 
     def collect_results(self, costs: Json) -> Json:
@@ -180,7 +179,7 @@ class ComparisonFolder:
         notes = [*self.about["notes"], *self.note_short_runs(finished), *describe_unpaired(left)]
         facts = Run(self.path / next(iter(finished.values()))[0].name)
         data = facts.read_json("data.json")
-        config = build_config(read_settings(facts.config))
+        config = read_config(facts.config)
         model = config.model["name"].strip("<>") if config.model else ""
         return {
             "format": 1,
@@ -230,7 +229,7 @@ class ComparisonFolder:
         """The entry of one method in results.json."""
         base = self.baseline
         results = [Run(self.path / cell.name).read_json("result.json") for cell in cells]
-        config = build_config(read_settings(Run(self.path / cells[0].name).config))
+        config = read_config(Run(self.path / cells[0].name).config)
         found = combine_seeds(judged[name], judged.get(base, {}))
         for score, column in (("nll", "nll"), ("accuracy", "right"), ("brier", "brier")):
             drawn = draws[column]

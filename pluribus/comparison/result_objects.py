@@ -1,7 +1,6 @@
 """What `pluribus.compare` and `pluribus.evaluate` return: results that show themselves as text, in a notebook and as tables."""
 
 import io
-import json
 import os
 from dataclasses import dataclass
 from functools import partial
@@ -9,7 +8,8 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import FileError
+from ..file_formats.comparison_files import Results
+from ..file_formats.reading import read_json
 from .terminal_tables import print_comparison, print_evaluation, render_text
 
 if TYPE_CHECKING:
@@ -32,11 +32,7 @@ class Comparison:
         """Load a comparison from its folder or from results.json. Raises FileError if there is none."""
         place = Path(path)
         file = place / "results.json" if place.is_dir() else place
-        try:
-            results = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise FileError(f"{file} holds no results of a comparison: {error}") from error
-        return Comparison(results, file.parent)
+        return Comparison(read_json(file, Results), file.parent)
 
     @property
     def recommendation(self) -> list[dict[str, Any]]:

@@ -31,7 +31,13 @@ def write_file(target: Path, data: bytes | str) -> None:
 
 def format_json(content: Any, indent: int | None = 1) -> str:
     """Strict JSON; what is no number becomes null."""
-    return json.dumps(replace_non_finite(content), indent=indent, ensure_ascii=False, allow_nan=False)
+    content = replace_non_finite(content)
+    text = json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # the name of a file that is not UTF-8 holds surrogates: they are escaped
+        return json.dumps(content, indent=indent, allow_nan=False)
+    return text
 
 
 def replace_non_finite(value: Any) -> Any:

@@ -11,15 +11,16 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from ..core.errors import FileError, PluribusError
-from ..core.files import format_json, write_file
+from ..core.files import format_json
 from ..data import find_data_folder
 from ..data.catalog import SETS
 from ..experiments import Job, check_workers, describe_unfinished, run_jobs
+from ..file_formats.paper_files import PaperCell
+from ..file_formats.reading import read_json, write_json
 from ..runs.run_folder import describe_machine
 from . import results
 from .recipe import Json, Recipe, Workspace
@@ -63,7 +64,7 @@ class Reproduction:
 
     def read_cell(self, name: str) -> Json | None:
         """Return what a cell left in its folder, or None if it is not finished with the present options."""
-        return self._match(name, _read_json(self.folder / name / "found.json"))
+        return self._match(name, _read_cell(self.folder / name / "found.json"))
 
     def read_cells(self) -> dict[str, Json]:
         """Return the cells that are finished, by name: from their folders, or from the results that were recorded."""
@@ -144,7 +145,7 @@ def measure_cell(recipe: str, options: Json, folder: str, shared: str, data: str
         with torch.random.fork_rng(devices=[]):
             found = load_recipes()[recipe].measure(dict(options), workspace)
         cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": describe_machine(), "found": found}
-        write_file(workspace.folder / "found.json", format_json(cell) + "\n")
+        write_json(workspace.folder / "found.json", cell)
     finally:
         (workspace.folder / "state.txt").unlink(missing_ok=True)
 
@@ -165,12 +166,9 @@ class _Recorder:
         self.recorded = finished
 
 
-def _read_json(path: Path) -> Any:
-    """Return the content of a JSON file, or None if there is none."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
+def _read_cell(path: Path) -> Json | None:
+    """Return what a cell left, or None if it left nothing."""
+    return read_json(path, PaperCell) if path.is_file() else None
 
 
 def _read_state(folder: Path) -> str:

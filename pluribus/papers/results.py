@@ -13,12 +13,12 @@
 Tables, figures and pages are made from this file alone.
 """
 
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from ..core.errors import FileError
-from ..core.files import format_json, write_file
+from ..core.files import write_file
+from ..file_formats.paper_files import PaperResult
+from ..file_formats.reading import read_json, write_json
 from .recipe import SCALES, Json, Recipe
 
 
@@ -33,17 +33,7 @@ def read_result(file: Path) -> Json:
     Raises:
         FileError: if the file holds something else; it must not be overwritten then.
     """
-    if not file.exists():
-        return {}
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        if found["format"] != 1:
-            raise KeyError("format")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FileError(
-            f"{file} does not hold what `pluribus reproduce` leaves: move it away, or name another --out"
-        ) from error
-    return found
+    return read_json(file, PaperResult) if file.exists() else {}
 
 
 def save_result(out: Path, recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
@@ -60,7 +50,7 @@ def save_result(out: Path, recipe: Recipe, scale: str, cells: dict[str, Json]) -
 
     result = build_result(recipe, scale, cells)
     file = locate_result(out, recipe, scale)
-    write_file(file, format_json(result) + "\n")
+    write_json(file, result)
     if result["complete"]:
         if recipe.draw is not None:
             from ..reports.svg import draw_svg

@@ -2,6 +2,7 @@
 
 `results.json` holds
 
+    digest           of the other keys: the file is refused if they were changed
     format           1
     title            "digits · small-cnn"
     command          the command that was typed, to run it again

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FileError
-from ..core.files import format_json, write_file
+from ..core.files import write_file
+from ..file_formats.reading import write_json
 from .csv_and_markdown import format_csv, format_markdown
 from .page import render_page
 from .summary_figure import write_summary_figure
@@ -23,7 +24,7 @@ def write_report(results: dict[str, Any], folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make the folder {folder}: {error.strerror}") from error
-    write_file(folder / "results.json", format_json(results) + "\n")
+    write_json(folder / "results.json", results)
     write_file(folder / "results.csv", format_csv(results))
     write_file(folder / "results.md", format_markdown(results))
     with tempfile.TemporaryDirectory() as place:

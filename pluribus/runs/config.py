@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from ..core.errors import FileError, PluribusError
-from ..core.files import write_file
+from ..core.errors import PluribusError
 from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
 from ..data.catalog import SETS
+from ..file_formats.comparison_files import ConfigFile
+from ..file_formats.explanations import describe_expected, shorten
+from ..file_formats.reading import parse_yaml_value, read_yaml, write_yaml
 from ..training.settings import Settings, Share
 
 CHOICE = "NAME, NAME:option=value,… or, in a file, a mapping with a name"
@@ -165,46 +166,12 @@ def explain_validation_error(error: ValidationError, source: str = "") -> str:
         message = first["msg"].removeprefix("Value error, ")
         return f"{where}{key}{' ' if message.startswith(('must', 'needs')) else ': '}{message}" if key else where + message
     number = isinstance(got, str) and re.fullmatch(r"[-+.\d]+", got)  # flags are texts
-    return f"{where}{key} must be {_describe_expected(first, got)}, got {got if number else repr(got)}"
+    return f"{where}{key} must be {describe_expected(first, CHOICE)}, got {shorten(got if number else repr(got))}"
 
 
-def _describe_expected(error: Any, got: Any) -> str:
-    """What pydantic expected, in plain words."""
-    limits = error.get("ctx", {})
-    kind = error["type"]
-    if kind == "literal_error":
-        choices = limits["expected"].replace("'", "")
-        near = describe_unknown("", str(got), re.split(", | or ", choices)).partition("did you mean ")[2]
-        return f"{choices} (did you mean {near.rstrip('?')}?)" if near else choices
-    words = {"greater_than_equal": "at least {ge:g}", "greater_than": "more than {gt:g}", "less_than": "less than {lt:g}"}
-    words |= {"less_than_equal": "at most {le:g}", "finite_number": "a finite number", "dict_type": CHOICE}
-    if kind in words:
-        return words[kind].format(**limits)
-    names = {"int": "a whole number", "float": "a number", "bool": "true or false", "string": "a text", "tuple": "a list"}
-    return names.get(kind.split("_")[0], str(error["msg"]).removeprefix("Input should be "))
-
-
-def read_settings(path: Path) -> dict[str, Any]:
-    """Read the settings in a YAML file, without checking them. Raises FileError if it holds none."""
-    if not path.exists():
-        raise FileError(f"there is no configuration {path}")
-    if path.is_dir():
-        raise FileError(f"{path} is a folder: name a YAML file (of a run, {path / 'config.yaml'})")
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        line = getattr(getattr(error, "problem_mark", None), "line", None)
-        place = f", line {line + 1}" if line is not None else ""
-        raise FileError(f"{path} is no YAML{place}: write `setting: value`, one a line") from error
-    except OSError as error:
-        raise FileError(f"cannot read {path}: {error.strerror}") from error
-    if not isinstance(content, dict):
-        kind = "a list" if isinstance(content, list) else "nothing" if content is None else "a single value"
-        raise FileError(f"{path} must hold settings, one `setting: value` a line, got {kind}")
-    strange = [key for key in content if not isinstance(key, str)]
-    if strange:
-        raise FileError(f"{path} must hold settings, one `setting: value` a line: {strange[0]!r} is no setting's name")
-    return content
+def read_config(path: Path, **changes: Any) -> Config:
+    """Read the config.yaml of a run, with other values for some settings. Raises FileError if it is damaged."""
+    return build_config(read_yaml(path, ConfigFile) | changes, str(path))
 
 
 def save_config(config: Config, path: Path) -> None:
@@ -212,7 +179,7 @@ def save_config(config: Config, path: Path) -> None:
     content = config.model_dump(mode="json")
     order = ["data", "data_dir", "model", "method", "augment", "validation", "rows"]
     arranged = {key: content[key] for key in [*order, *(key for key in content if key not in order)]}
-    write_file(path, yaml.safe_dump(arranged, sort_keys=False, allow_unicode=True))
+    write_yaml(path, arranged)
 
 
 # --- choices: a name with options ------------------------------------------------------------------------------------
@@ -278,8 +245,8 @@ def parse_value(text: str) -> Any:
     with contextlib.suppress(ValueError):
         return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
+        return parse_yaml_value(text)
+    except ValueError:
         return text
 
 

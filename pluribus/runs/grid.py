@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..core.errors import FileError, PluribusError
 from ..core.files import write_file
 from ..experiments import Job, describe_unfinished, read_failure, run_jobs
-from .config import Config, ConfigError, build_config, format_choice, parse_method, read_settings, resolve_paths
+from ..file_formats.comparison_files import GridFile
+from ..file_formats.reading import read_yaml, write_yaml
+from ..file_formats.run_files import read_metrics
+from .config import Config, ConfigError, build_config, format_choice, parse_method, resolve_paths
 from .evaluation import EvaluationSettings, build_evaluation_settings
 from .loading import passed_objects
 from .run_folder import Run
@@ -87,16 +88,13 @@ class Grid:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise FileError(f"cannot make the folder {path}: {error.strerror}; name another with --out") from error
-        write_file(path / "grid.yaml", yaml.safe_dump({cell.name: cell.options for cell in cells}, sort_keys=False))
+        write_yaml(path / "grid.yaml", {cell.name: cell.options for cell in cells})
         return grid
 
     @staticmethod
     def open(path: Path, judging: EvaluationSettings | None = None, objects: Mapping[str, Any] | None = None) -> "Grid":
         """Open a grid that was planned before. Raises FileError if grid.yaml is missing or damaged."""
-        content = read_settings(path / "grid.yaml")
-        for name, options in content.items():
-            if not isinstance(options, dict):
-                raise FileError(f"{path / 'grid.yaml'} must hold the settings of each run, got {options!r} for {name}")
+        content = read_yaml(path / "grid.yaml", GridFile)
         cells = [Cell(name, build_config(options, name).model_dump(mode="json")) for name, options in content.items()]
         return Grid(path, tuple(cells), judging, objects or {})
 
@@ -168,11 +166,10 @@ def read_state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
     if failed:
         return about | {"state": "failed"}
     if (run.path / "metrics.csv").is_file():
-        with (run.path / "metrics.csv").open(newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = read_metrics(run.path / "metrics.csv")
         if rows:
-            last = {k.removeprefix("validation_"): float(v) for k, v in rows[-1].items() if k.startswith("validation_") and v}
-            return about | {"state": f"epoch {rows[-1]['epoch']}/{cell.options['epochs']}", "scores": last}
+            last = {k.removeprefix("validation_"): v for k, v in rows[-1].items() if k.startswith("validation_")}
+            return about | {"state": f"epoch {rows[-1]['epoch']:.0f}/{cell.options['epochs']}", "scores": last}
     return about | ({"state": "started"} if run.path.is_dir() else {})
 
 

@@ -28,7 +28,7 @@ from ..data.preparation import Preparation
 from ..data.table import SUFFIXES, read_table
 from ..models.registry import MODELS, build, import_factory
 from . import config as configs
-from .config import Config, ConfigError, build_config
+from .config import Config, ConfigError
 from .run_folder import Run
 
 WEIGHTS, SPLIT = 5, 6
@@ -102,19 +102,12 @@ def split_rows(config: Config, data: Data) -> tuple[Part, Part]:
 
 def load_run(run: Run) -> tuple[Ensemble, Config, dict[str, Any], Preparation]:
     """The ensemble of a finished run, its configuration, and how its data was prepared."""
-    config = build_config(configs.read_settings(run.config), str(run.config))
+    config = configs.read_config(run.config)
     about = run.read_json("data.json")
     if not run.weights.is_file():
         raise FileError(f"{run.path} is not finished: go on with `pluribus train --resume {run.path}`")
-    try:
-        shape, outputs = tuple(about["shape"]), len(about["classes"]) or 1
-        preparation = Preparation.from_json(about["preparation"])
-        if about["task"] not in ("classification", "regression"):
-            raise TypeError(about["task"])
-    except (KeyError, TypeError, FileError) as error:
-        raise FileError(
-            f"{run.path / 'data.json'} is damaged, it does not describe data: take it from a copy of the run, or train again"
-        ) from error
+    shape, outputs = tuple(about["shape"]), len(about["classes"]) or 1
+    preparation = Preparation.from_json(about["preparation"])
     if config.model is None:
         raise FileError(f"{run.config} is damaged: it names no model")
     with torch.random.fork_rng(devices=[]):

@@ -14,7 +14,6 @@ judgement.json       the same, for a comparison, with rows.safetensors: a few nu
 import contextlib
 import csv
 import io
-import json
 import os
 import platform
 import time
@@ -28,10 +27,21 @@ import torch
 from filelock import FileLock, Timeout
 
 from ..core.errors import FileError
-from ..core.files import format_json, write_file
+from ..core.files import write_file
+from ..file_formats.evaluation_files import EvaluationRecord, Judgement
+from ..file_formats.reading import read_json, write_json
+from ..file_formats.run_files import About, DataRecord, Result
+from ..file_formats.schema import Schema
 
 FEW_STEPS = 300
 """A run of fewer steps is reported as possibly too short."""
+RECORDS: dict[str, type[Schema]] = {
+    "about.json": About,
+    "data.json": DataRecord,
+    "result.json": Result,
+    "evaluation.json": EvaluationRecord,
+    "judgement.json": Judgement,
+}
 PACKAGES = ("pluribus", "torch", "lightning", "numpy", "safetensors", "pydantic")
 
 
@@ -83,19 +93,14 @@ class Run:
             held.release()
 
     def write_json(self, name: str, content: dict[str, Any]) -> None:
-        write_file(self.path / name, format_json(content) + "\n")
+        """Write a record with its digest."""
+        write_json(self.path / name, content)
 
     def read_json(self, name: str) -> dict[str, Any]:
-        path = self.path / name
-        if not path.is_file():
+        """Read a record of the run. Raises FileError if it is missing, damaged, or changed since it was written."""
+        if not (self.path / name).is_file():
             raise FileError(f"{self.path} is no finished run: it has no {name}")
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise FileError(f"{path} is damaged, it is no JSON: take it from a copy of the run, or train again") from error
-        if not isinstance(content, dict):
-            raise FileError(f"{path} is damaged, it must hold an object: take it from a copy of the run, or train again")
-        return content
+        return read_json(self.path / name, RECORDS[name])
 
     def write_metrics(self, rows: list[dict[str, float]]) -> None:
         if not rows:

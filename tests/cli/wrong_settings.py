@@ -1,7 +1,7 @@
 """Wrong commands, settings and places."""
 
 from .cases import TRAIN, case
-from .files import UNFINISHED, cut, file, removed, replaced
+from .files import UNFINISHED, cut, file, removed, replaced, without_digest
 
 COMMANDS = [
     case("unknown command", "trian", "No such command 'trian'|Did you mean 'train'"),
@@ -142,6 +142,11 @@ PLACES = [
         file("run/data.json", '{"shape": 3}'),
         run="digits",
     ),
+    case(
+        *("resume a changed config", "train --resume run", "run/config.yaml was changed or damaged after it was written"),
+        *(UNFINISHED, replaced("run/config.yaml", "- 16", "- 17")),
+        run="digits",
+    ),
     case("resume nothing", "train --resume no", "there is no run no"),
     case("resume a folder", "train --resume a", "a is no run: it has no config.yaml", file("a/notes.txt", "mine")),
     case("resume and settings", "train --resume run --epochs 3", "--resume continues the run|leave", run="digits"),
@@ -157,14 +162,14 @@ PLACES = [
     ),
     case(
         *("resume another method", "train --resume run", "step-00000002.safetensors is of Single()|Inner"),
-        *(UNFINISHED, replaced("run/config.yaml", "name: single", "name: inner")),
+        *(UNFINISHED, without_digest("run/config.yaml"), replaced("run/config.yaml", "name: single", "name: inner")),
         run="digits",
     ),
     case(
         *("resume another network", "train --resume run", "step-00000002.safetensors is of another network"),
-        *(UNFINISHED, replaced("run/config.yaml", "- 16", "- 17")),
+        *(UNFINISHED, without_digest("run/config.yaml"), replaced("run/config.yaml", "- 16", "- 17")),
         run="digits",
     ),
-    case("resume a damaged grid", "train --resume g", "g/grid.yaml is no YAML", file("g/grid.yaml", "a: [")),
+    case("resume a damaged grid", "train --resume g", "g/grid.yaml is damaged, it is no YAML", file("g/grid.yaml", "a: [")),
     case("resume a grid of nothing", "train --resume g", "g/grid.yaml|setting", file("g/grid.yaml", "a: 3")),
 ]

@@ -1,6 +1,5 @@
 """The Python face: what may be passed to `compare` and `evaluate`, and what comes back."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -13,6 +12,8 @@ from torch.utils.data import DataLoader, TensorDataset
 import pluribus
 from pluribus.core.errors import DataError, FileError
 from pluribus.core.spec import Spec, list_methods
+from pluribus.file_formats.comparison_files import Results
+from pluribus.file_formats.reading import read_json
 from pluribus.models.registry import ModelError
 from pluribus.runs.config import ConfigError, build_config
 from pluribus.runs.evaluation import evaluate_run
@@ -55,8 +56,8 @@ def test_what_is_saved_is_what_the_folder_has(found, tmp_path):
     page = found.save(tmp_path / "saved")
     assert page.read_text() == found.page() == (found.folder / "report.html").read_text()
     again = pluribus.Comparison.load(tmp_path / "saved")
-    assert repr(again.results) == repr(json.loads((found.folder / "results.json").read_text()))
-    with pytest.raises(FileError, match="holds no results"):
+    assert repr(again.results) == repr(read_json(found.folder / "results.json", Results))
+    with pytest.raises(FileError, match="there is no file"):
         pluribus.Comparison.load(tmp_path)
 
 

@@ -10,6 +10,8 @@ from pluribus.comparison import comparison_folder as comparing
 from pluribus.comparison.comparison_folder import ComparisonFolder
 from pluribus.core.errors import FileError
 from pluribus.core.spec import list_methods
+from pluribus.file_formats.comparison_files import Results
+from pluribus.file_formats.reading import read_json
 from pluribus.runs.config import ConfigError
 from pluribus.runs.evaluation import build_evaluation_settings
 from pluribus.runs.grid import Grid
@@ -36,7 +38,7 @@ def test_everything_that_people_and_programs_read_is_there(finished):
     made, results, _ = finished
     for name in ("results.json", "results.csv", "results.md", "picture.svg", "report.html", "grid.csv", "compare.yaml"):
         assert (made.path / name).stat().st_size > 0, name
-    assert json.loads((made.path / "results.json").read_text()) == json.loads(json.dumps(results))
+    assert read_json(made.path / "results.json", Results) == json.loads(json.dumps(results))
     rows = list(csv.DictReader((made.path / "results.csv").open()))
     assert [row["name"] for row in rows] == ["single", "mc-dropout:samples=3", "deep-ensemble"]
 
@@ -148,10 +150,12 @@ def test_a_method_that_lacks_a_seed_is_left_out_of_the_pairs_and_named(finished,
     assert single["scores"]["nll"]["low"] < single["scores"]["nll"]["mean"] < single["scores"]["nll"]["high"]
 
 
-def test_damaged_costs_are_measured_anew(finished):
+@pytest.mark.parametrize("content", ["[1, 2", "[1, 2]", '{"single": {"flops": 1}}'])
+def test_damaged_costs_are_measured_anew(finished, content):
     made, results, _ = finished
-    (made.path / "costs.json").write_text("[1, 2")
-    again = ComparisonFolder.open(made.path).run("1")
+    (made.path / "costs.json").write_text(content)
+    with pytest.warns(UserWarning, match=r"measured anew, as .*costs\.json"):
+        again = ComparisonFolder.open(made.path).run("1")
     assert again["methods"][0]["cost"]["parameters"] == results["methods"][0]["cost"]["parameters"]
 
 

@@ -70,7 +70,7 @@ def test_a_result_holds_rows_paper_seeds_versions_machine_duration_and_verdicts(
         assert cell["about"]["versions"]["torch"]
         assert cell["about"]["machine"]["cores"]
     file = results.locate_result(job().out, job().recipe, "cpu")
-    assert json.loads(file.read_text()) == json.loads(json.dumps(result))
+    assert results.read_result(file) == json.loads(json.dumps(result))
 
 
 def test_a_finished_cell_is_never_measured_again(job):

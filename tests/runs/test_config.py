@@ -11,7 +11,7 @@ def test_a_configuration_survives_its_file(tmp_path):
         {"data": "digits", "method": "mimo:members=4,first=conv", "model": "mlp:hidden=[8, 8]", "lr": 1e-4, "seed": 3}
     )
     configs.save_config(made, tmp_path / "config.yaml")
-    assert build_config(configs.read_settings(tmp_path / "config.yaml")) == made
+    assert configs.read_config(tmp_path / "config.yaml") == made
     content = yaml.safe_load((tmp_path / "config.yaml").read_text())
     assert content["method"] == {"name": "mimo", "members": 4, "first": "conv"}
     assert next(iter(content)) == "data"

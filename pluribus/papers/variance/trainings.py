@@ -19,12 +19,13 @@ from torch import Tensor, nn
 import pluribus
 
 from ...core.ensemble import Ensemble
-from ...core.files import format_json, write_file
 from ...core.saving import load, save
 from ...core.spec import Spec
 from ...data import load as load_data
 from ...data.dataset import Data, Part
 from ...data.preparation import Pixels
+from ...file_formats.paper_files import SharedTraining
+from ...file_formats.reading import read_json, write_json
 from ...training.fit import fit
 from ..recipe import Json, Workspace
 from .networks import build_network, remove_late_dropout
@@ -150,7 +151,7 @@ def train_once(training: Training, workspace: Workspace, create_tracker: CreateT
     with FileLock(folder / ".lock"):
         if not (folder / "trained.json").is_file():
             _train(training, data, Part(x, y), workspace, create_tracker(data) if create_tracker else None)
-        about = json.loads((folder / "trained.json").read_text(encoding="utf-8"))
+        about = read_json(folder / "trained.json", SharedTraining)
         ensemble = load(folder / "weights.safetensors", training.build())
     return Trained(ensemble.eval(), data, x, y, about["history"], about["phases"], about["watched"])
 
@@ -183,7 +184,7 @@ def _train(training: Training, data: Data, test: Part, workspace: Workspace, tra
     save(ensemble.cpu(), folder / "weights.safetensors")
     about = {"training": training.to_json(), "history": history, "phases": phases.rows if phases else []}
     about["watched"] = tracker.rows if tracker else []
-    write_file(folder / "trained.json", format_json(about) + "\n")
+    write_json(folder / "trained.json", about)
     for checkpoint in (folder / "checkpoints").glob("step-*"):  # no longer needed: the weights are saved
         checkpoint.unlink()
 

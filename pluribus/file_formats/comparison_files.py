@@ -1,0 +1,191 @@
+"""The records of a comparison: grid.yaml, compare.yaml, costs.json and results.json, which `pluribus.reports` describes."""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from .schema import COMPARISON_CURE, RUN_CURE, Count, Curve, MappingSchema, NotNegative, Number, Schema, Size, Texts
+
+Settings = dict[str, Any]
+"""Checked by `runs.config.Config`, or by `runs.evaluation.EvaluationSettings`."""
+PNG = r"^data:image/png;base64,[A-Za-z0-9+/=]*$"
+"""A picture is part of the file: a page that is made of it loads nothing from elsewhere."""
+
+
+class GridFile(MappingSchema[Settings]):
+    """grid.yaml: the settings of each run by its name."""
+
+    cure: ClassVar[str] = COMPARISON_CURE
+
+
+class ConfigFile(MappingSchema[Any]):
+    """config.yaml of a run: its settings."""
+
+    cure: ClassVar[str] = RUN_CURE
+
+
+class CompareFile(Schema):
+    """compare.yaml: how runs are compared."""
+
+    cure: ClassVar[str] = COMPARISON_CURE
+
+    budget: Literal["epochs", "training-flops", "deployed-flops", "parameters"]
+    judging: Settings
+    command: str
+    notes: Texts
+
+
+class Interval(Schema):
+    value: Number
+    low: Number
+    high: Number
+
+
+class Cost(Schema):
+    """What an ensemble costs, as ratios to its base network."""
+
+    parameters: NotNegative
+    deployed_parameters: NotNegative
+    flops: Number
+    deployed_flops: Number
+    training_flops: Number
+    memory: NotNegative
+    latency: Interval
+    form: Literal["folded", "ensemble"]
+    passes: Count | None
+
+
+class CostsFile(MappingSchema[Cost]):
+    """costs.json: the cost of each method by its name."""
+
+    cure: ClassVar[str] = COMPARISON_CURE
+
+
+# --- results.json -----------------------------------------------------------------------------------------------------
+
+
+class Summary(Schema):
+    """A number over seeds."""
+
+    mean: Number
+    std: Number
+    seeds: Curve
+    low: Number = None
+    high: Number = None
+
+
+Summaries = dict[str, Summary]
+
+
+class Reliability(Schema):
+    confidence: Curve
+    accuracy: Curve
+    count: list[Count]
+
+
+class RiskCoverage(Schema):
+    coverage: Curve
+    risk: Curve
+
+
+class UnsureRow(Schema):
+    """A row with a low confidence."""
+
+    image: Annotated[str, Field(pattern=PNG)] | None
+    truth: str
+    answer: str
+    confidence: Number
+
+
+class ShiftSummary(Schema):
+    cacc: Summary
+    cnll: Summary
+    cece: Summary
+    mce: Summary | None = None
+    severities: dict[str, Curve]
+    kinds: Summaries
+
+
+class DetectionSummary(Schema):
+    auroc: Summaries
+    fpr95: Summaries
+
+
+class AttackSummary(Schema):
+    success: Curve
+    entropy: Curve
+    final: Summary
+
+
+class WholeAttackSummary(AttackSummary):
+    title: str
+    one_sample: AttackSummary | None
+
+
+class Method(Schema):
+    """One method of a comparison."""
+
+    name: str
+    spec: str
+    about: str
+    epochs: Count
+    model: Settings | None = None
+    members: Size
+    scores: Summaries
+    member_scores: Summaries
+    diversity: Summaries
+    tempered: Summaries | None
+    reliability: Reliability | None
+    risk_coverage: RiskCoverage | None
+    shift: ShiftSummary | None
+    ood: dict[str, DetectionSummary]
+    attack: WholeAttackSummary | None
+    unsure: Annotated[list[UnsureRow], Field(max_length=1000)]
+    gain: Interval | None
+    share: Interval | None
+    cost: Cost | None
+    seconds: Summary
+    runs: Texts
+
+
+class DataFacts(Schema):
+    name: str
+    task: Literal["classification", "regression"]
+    classes: Texts
+    shape: list[Size]
+    train: Count
+    test: Count
+
+
+class Budget(Schema):
+    kind: Literal["epochs", "training-flops", "deployed-flops", "parameters"]
+    text: str
+
+
+class Recommendation(Schema):
+    limit: str
+    method: str | None
+    text: str
+
+
+class Results(Schema):
+    """results.json."""
+
+    holds: ClassVar[str] = "the results of a comparison"
+    cure: ClassVar[str] = "name the folder of a finished comparison, or its results.json"
+
+    format: Literal[1]
+    title: str
+    command: str
+    data: DataFacts
+    judged_by: Literal["test", "validation"]
+    model: str
+    budget: Budget
+    seeds: list[Count]
+    settings: Settings
+    seconds: Number
+    methods: Annotated[list[Method], Field(min_length=1, max_length=10_000)]
+    recommendation: Annotated[list[Recommendation], Field(max_length=1000)]
+    notes: Texts
+    versions: dict[str, str]
+    machine: dict[str, str | int | list[str] | None]
