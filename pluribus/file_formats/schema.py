@@ -8,7 +8,7 @@ MOST_ENTRIES = 1_000_000
 """Of one list or mapping in a record."""
 
 RUN_CURE = "take it from a copy of the run, or train again"
-COMPARISON_CURE = "take it from a copy of the comparison, or begin anew"
+COMPARISON_CURE = "take it from a copy of the folder, or begin anew"
 
 Count = Annotated[int, Field(ge=0)]
 Size = Annotated[int, Field(ge=1)]

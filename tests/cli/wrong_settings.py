@@ -91,7 +91,7 @@ PLACES = [
     case("config a table", "train --config a.yaml", "a.yaml is no YAML, line 2|setting: value", file("a.yaml", "a: 1\n b: [")),
     case("config a list", "train --config a.yaml", "a.yaml must hold settings|list", file("a.yaml", "- epochs\n")),
     case("config empty", "train --config a.yaml", "a.yaml must hold settings|got nothing", file("a.yaml")),
-    case("config binary", "train --config a.yaml", "a.yaml is no YAML", file("a.yaml", b"\0\xff\xfe\1" * 9)),
+    case("config binary", "train --config a.yaml", "a.yaml is no text in UTF-8", file("a.yaml", b"\0\xff\xfe\1" * 9)),
     case("config control", "train --config a.yaml", "a.yaml is no YAML", file("a.yaml", b"epochs: \1")),
     case("config unknown key", "train -c a.yaml", "a.yaml: there is no setting 'epoch'|'epochs'", file("a.yaml", "epoch: 3")),
     case("config key a number", "train -c a.yaml", "a.yaml|setting|3", file("a.yaml", "3: 4")),
@@ -109,7 +109,7 @@ PLACES = [
     case(
         "config with a python object",
         "train -c a.yaml",
-        "is no YAML",
+        "a.yaml has a tag",
         file("a.yaml", "a: !!python/object/apply:os.mkdir [sprung]"),
     ),
     case("out a file", f"{TRAIN} --out a", "a is a file: name a folder for the run", file("a", "mine")),
@@ -171,5 +171,10 @@ PLACES = [
         run="digits",
     ),
     case("resume a damaged grid", "train --resume g", "g/grid.yaml is damaged, it is no YAML", file("g/grid.yaml", "a: [")),
-    case("resume a grid of nothing", "train --resume g", "g/grid.yaml|setting", file("g/grid.yaml", "a: 3")),
+    case(
+        "resume a grid of nothing",
+        "train --resume g",
+        "g/grid.yaml is damaged|mapping for 'a'|copy",
+        file("g/grid.yaml", "a: 3"),
+    ),
 ]
