@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..core.saving import read_tensors
+from ..core.tensor_files import read_tensors
 from ..data.corruptions import STANDARD
 from ..metrics.intervals import Interval, central_interval
 from ..runs.robustness import mce

@@ -1,11 +1,13 @@
 """Ensembles on disk: one safetensors file that holds weights and spec, and a JSON file beside it for people.
 
 The safetensors file is complete in itself, so that a save is one atomic rename. `load` builds the ensemble from the network
-and the spec, and then fills in the weights. Nothing is unpickled, and nothing named in a file is imported.
+and the spec, and then fills in the weights. Nothing is unpickled, and nothing named in a file is imported. The file carries a
+digest of all it holds, which `load` verifies before it builds anything.
 """
 
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +15,31 @@ import torch
 from torch import Tensor, nn
 
 from .ensemble import Ensemble
-from .errors import FileError
+from .errors import FileError, PluribusError
 from .files import write_file
 from .members import MemberLayer
 from .random_weights import find_random_layers
 from .spec import Spec
 from .surgery import Subject, describe_structure
+from .tensor_files import import_safetensors, read_described_tensors, serialize_tensors, shorten
+from .weight_checks import check_count, check_description, check_size, check_tensors, count_draws, find_non_finite
 
-FORMAT = "pluribus-1"
+FORMAT = "pluribus-2"
+FORMAT_WITHOUT_DIGEST = "pluribus-1"
 
 
 def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
-    """Write `path` (the suffix .safetensors is added if missing) and a readable .json beside it."""
+    """Write `path` (the suffix .safetensors is added if missing) and a readable .json beside it.
+
+    Weights that are NaN or infinite are written with a warning: a diverged network may be worth a look, and its file is
+    refused by `load` unless that is asked for. Raises FileError if a file cannot be written.
+    """
     if not isinstance(ensemble, Ensemble):
         raise TypeError(f"save takes an ensemble, got {type(ensemble).__name__}: make one with pluribus.ensemble(net, spec)")
-    dump = _safetensors().torch.save
+    import_safetensors()
     target = _add_suffix(path)
     tensors, aliases = _distinct(ensemble.state_dict())
-    about = {
+    about: dict[str, Any] = {
         "format": FORMAT,
         "spec": ensemble.spec.to_json(),
         "task": ensemble.task,
@@ -43,41 +52,48 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "frozen": [f"{name}.frozen" for name, layer in ensemble.named_modules() if _is_frozen_layer(layer)],
         "network": ensemble.conversion.structure,
     }
-    write_file(target, dump(tensors, metadata={"pluribus": json.dumps(about)}))
+    check_size(target, ensemble.spec)  # `load` would refuse the file
+    for part in about["settings"].values():
+        check_count(target, "samples", part.get("samples"))
+    broken = find_non_finite(ensemble, tensors)
+    if broken is not None:
+        warnings.warn(
+            f"{broken} holds NaN or infinite weights: the network has diverged, and pluribus.load will refuse {target} without "
+            "allow_nonfinite=True",
+            stacklevel=2,
+        )
+    write_file(target, serialize_tensors(tensors, about, "pluribus"))
     readable = {key: value for key, value in about.items() if key != "aliases"}
     shapes = {name: f"{str(t.dtype).removeprefix('torch.')} {list(t.shape)}" for name, t in tensors.items()}
     write_file(target.with_suffix(".json"), (json.dumps(readable | {"tensors": shapes}, indent=2) + "\n").encode())
     return target
 
 
-def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
-    """The ensemble in `path`, made from `net`: the same network as when it was saved, with any weights."""
+def load(path: str | os.PathLike[str], net: nn.Module, *, allow_nonfinite: bool = False) -> Ensemble:
+    """The ensemble in `path`, made from `net`: the same network as when it was saved, with any weights.
+
+    Args:
+        allow_nonfinite: load weights that are NaN or infinite, too, to look at a network that has diverged.
+
+    Raises:
+        FileError: the file is damaged, does not fit `net`, or holds weights that are NaN or infinite.
+    """
     if not isinstance(net, nn.Module):
         raise TypeError(f"load takes a path and the network, got {type(net).__name__} for the network")
     target = _add_suffix(path)
     about, tensors = _read(target)
     _check_network(target, about["network"], describe_structure(net))
-    spec = Spec.from_json(about["spec"])
-    devices = {parameter.device for parameter in net.parameters()}
-    with torch.random.fork_rng(devices=[d for d in devices if d.type == "cuda"]):  # the draws are overwritten: use up none
-        made = spec.convert(Subject(net, None, about["task"], about["output"], about["order"]))
-    for name, part in _ensembles(made).items():
-        for setting, value in about["settings"].get(name, {}).items():
-            if setting in part.settings:
-                setattr(part, setting, value)
-    _fix_draws(made, {name: tensors[name] for name in about["frozen"] if name in tensors})
+    made = _build(target, about, net)
+    _fix_draws(target, made, {name: tensors[name] for name in about["frozen"] if name in tensors})
     _make_still(made, tensors)
-    own = made.state_dict()
     tensors |= {alias: tensors[name] for alias, name in about["aliases"].items() if name in tensors}
-    for name in sorted(set(own) ^ set(tensors)):
-        where = "is missing from the file" if name in own else "has no place in the ensemble"
-        raise FileError(f"{target} does not fit this network: {name} {where}")
-    for name, tensor in own.items():
-        if tensor.shape != tensors[name].shape:
-            raise FileError(
-                f"{target} does not fit this network: {name} is {list(tensors[name].shape)} in the file, "
-                f"{list(tensor.shape)} here"
-            )
+    check_tensors(target, made.state_dict(), tensors)
+    broken = None if allow_nonfinite else find_non_finite(made, tensors)
+    if broken is not None:
+        raise FileError(
+            f"{target} holds a network that has diverged: {broken} has NaN or infinite numbers; train it again, with a lower "
+            "learning rate, say (pluribus.load(…, allow_nonfinite=True) loads it nevertheless)"
+        )
     for name, tensor in [*made.named_parameters(), *made.named_buffers()]:
         if name in tensors:
             tensor.data = tensor.data.to(tensors[name].dtype)
@@ -85,8 +101,32 @@ def load(path: str | os.PathLike[str], net: nn.Module) -> Ensemble:
     return made
 
 
-def _fix_draws(ensemble: Ensemble, draws: dict[str, Tensor]) -> None:
-    """Make place for the draws of frozen layers."""
+def _build(target: Path, about: dict[str, Any], net: nn.Module) -> Ensemble:
+    """The ensemble that the description tells of, before it has its weights."""
+    spec = Spec.from_json(about["spec"])
+    check_size(target, spec)
+    names = {name for name, _ in net.named_modules()}
+    unknown = [name for name in about["order"] or () if name not in names]
+    if unknown:
+        raise FileError(f"{target} is damaged: its order names {shorten(unknown[0])}, and the network has no such module")
+    devices = {parameter.device for parameter in net.parameters()}
+    try:
+        with torch.random.fork_rng(devices=[d for d in devices if d.type == "cuda"]):  # the draws are overwritten: use up none
+            made = spec.convert(Subject(net, None, about["task"], about["output"], about["order"]))
+        for name, part in _ensembles(made).items():
+            for setting, value in about["settings"].get(name, {}).items():
+                check_count(target, setting, value)
+                if setting in part.settings:
+                    setattr(part, setting, value)
+    except FileError:
+        raise
+    except (PluribusError, TypeError, ValueError, LookupError, AttributeError) as error:
+        raise FileError(f"{target} does not fit this network: {' '.join(str(error).split())}") from error
+    return made
+
+
+def _fix_draws(target: Path, ensemble: Ensemble, draws: dict[str, Tensor]) -> None:
+    """Make place for the draws of frozen layers. Raises FileError if those of one ensemble are not of one number of members."""
     modules = dict(ensemble.named_modules())
     for name, tensor in draws.items():
         layer = modules.get(name.removesuffix(".frozen"))
@@ -94,9 +134,9 @@ def _fix_draws(ensemble: Ensemble, draws: dict[str, Tensor]) -> None:
             device = next(ensemble.parameters()).device
             layer.frozen = torch.empty_like(tensor, device=device)
     for part in _ensembles(ensemble).values():
-        frozen = [layer for layer in part.net.modules() if _is_frozen_layer(layer)]
+        frozen = [layer.frozen for layer in part.net.modules() if _is_frozen_layer(layer)]
         if part.sampled and frozen:
-            part.sampled, part._count = False, len(frozen[0].frozen)  # type: ignore[arg-type]
+            part.sampled, part._count = False, count_draws(target, frozen)  # type: ignore[arg-type]
 
 
 def _make_still(ensemble: Ensemble, tensors: dict[str, Tensor]) -> None:
@@ -115,33 +155,17 @@ def _ensembles(ensemble: Ensemble) -> dict[str, Ensemble]:
     return {name: part for name, part in ensemble.named_modules() if isinstance(part, Ensemble)}
 
 
-def read_tensors(target: Path) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """What a safetensors file says of itself, and its tensors."""
-    safetensors = _safetensors()
-    if not target.exists():
-        raise FileError(f"there is no file {target}")
-    if not target.is_file():
-        raise FileError(f"{target} is a folder: name the .safetensors file")
-    try:
-        with safetensors.safe_open(target, framework="pt") as opened:
-            return opened.metadata() or {}, {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        raise FileError(f"{target} is damaged, or no safetensors file: {error}") from error
-
-
 def _read(target: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    metadata, tensors = read_tensors(target)
-    if "pluribus" not in metadata:
-        raise FileError(f"{target} is a safetensors file, but not of an ensemble: pluribus.save writes those")
-    try:
-        about = json.loads(metadata["pluribus"])
-        if about["format"] != FORMAT:
-            raise FileError(f"{target} has the format {about['format']!r}; this version of pluribus reads {FORMAT!r}")
-        missing = {"spec", "task", "output", "order", "aliases", "settings", "frozen", "network"} - set(about)
-    except (json.JSONDecodeError, TypeError, KeyError) as error:
-        raise FileError(f"{target} is damaged: its description cannot be read") from error
-    if missing:
-        raise FileError(f"{target} is damaged: its description lacks {', '.join(sorted(missing))}")
+    formats, hint = (FORMAT, FORMAT_WITHOUT_DIGEST), "not of an ensemble: pluribus.save writes those"
+    about, tensors = read_described_tensors(target, "pluribus", formats, hint)
+    if about["format"] == FORMAT and "digest" not in about:
+        raise FileError(f"{target} is damaged: its description lacks digest")
+    check_description(target, about)
+    if "digest" not in about:
+        warnings.warn(
+            f"{target} was written by an older version, without a digest: damage to it would not be noticed. Save it again",
+            stacklevel=3,
+        )
     return about, tensors
 
 
@@ -172,13 +196,3 @@ def _add_suffix(path: str | os.PathLike[str]) -> Path:
     if target.suffix == ".json":  # the file beside it
         target = target.with_suffix(".safetensors")
     return target if target.suffix == ".safetensors" else target.with_name(target.name + ".safetensors")
-
-
-def _safetensors() -> Any:
-    """The library, or a sentence that says how to get it. `import pluribus` does without."""
-    try:
-        import safetensors
-        import safetensors.torch
-    except ImportError as error:
-        raise ImportError("saving and loading need safetensors: pip install safetensors") from error
-    return safetensors

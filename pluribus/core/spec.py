@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .errors import FileError
 from .surgery import Subject, format_type_pattern
+from .tensor_files import shorten
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -69,18 +70,27 @@ class Spec:
 
     @staticmethod
     def from_json(data: Any) -> "Spec":
-        if not isinstance(data, Mapping) or data.get("method") not in Spec.registry:
+        """The spec that `to_json` returned. Raises FileError if `data` is anything else."""
+        try:
+            return Spec._from_json(data)
+        except RecursionError:
+            raise FileError("these are no options of a method: they are nested too deeply") from None
+
+    @staticmethod
+    def _from_json(data: Any) -> "Spec":
+        method = data.get("method") if isinstance(data, Mapping) else data
+        if not isinstance(data, Mapping) or not isinstance(method, str) or method not in Spec.registry:
             known = ", ".join(sorted(Spec.registry))
-            method = data.get("method") if isinstance(data, Mapping) else data
-            raise FileError(f"unknown method {method!r}: this version of pluribus knows {known}")
-        cls = Spec.registry[data["method"]]
+            raise FileError(f"unknown method {shorten(method)}: this version of pluribus knows {known}")
+        cls = Spec.registry[method]
         options = {key: _restore(value) for key, value in data.items() if key != "method"}
         unknown = set(options) - {field.name for field in fields(cls)}
         if unknown:
-            raise FileError(f"{cls.name} has no option {', '.join(sorted(unknown))}: it was written by another version")
+            names = ", ".join(sorted(map(str, unknown)))
+            raise FileError(f"{cls.name} has no option {names}: it was written by another version")
         try:
             return cls(**options)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
             raise FileError(f"these are no options of {cls.name}: {error}") from error
 
 
@@ -108,7 +118,7 @@ def _to_plain_value(value: Any) -> Any:
 
 def _restore(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return Spec.from_json(value)
+        return Spec._from_json(value)
     return tuple(_restore(item) for item in value) if isinstance(value, list) else value
 
 

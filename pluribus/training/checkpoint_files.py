@@ -4,19 +4,17 @@ Nothing is pickled or unpickled. Every file carries a digest of its content, so 
 Lightning's own format is a pickle, and PyTorch's distributed format is a folder; hence a format of our own.
 """
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import safetensors.torch
-import torch
 from lightning.fabric.plugins.io import CheckpointIO
 from torch import Tensor
 
 from ..core.errors import FileError
 from ..core.files import write_file
-from ..core.saving import read_tensors
+from ..core.tensor_files import compute_digest, read_tensors
 
 FORMAT = "pluribus-checkpoint-1"
 
@@ -30,7 +28,7 @@ def serialize_checkpoint(state: dict[str, Any]) -> bytes:
     Raises:
         TypeError: `state` holds a value of another type.
 
-    >>> import tempfile
+    >>> import tempfile, torch
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "step-00000001.safetensors")
     ...     _ = path.write_bytes(serialize_checkpoint({"step": 1, "weights": [torch.ones(2)]}))
@@ -39,7 +37,7 @@ def serialize_checkpoint(state: dict[str, Any]) -> bytes:
     """
     tensors: dict[str, Tensor] = {}
     text = json.dumps(_encode(state, tensors))
-    metadata = {"format": FORMAT, "state": text, "digest": _compute_digest(text, tensors)}
+    metadata = {"format": FORMAT, "state": text, "digest": compute_digest(text, tensors)}
     return safetensors.torch.save(tensors, metadata=metadata)
 
 
@@ -52,9 +50,15 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     metadata, tensors = read_tensors(path)
     if metadata.get("format") != FORMAT:
         raise FileError(f"{path} is no checkpoint of this version of pluribus")
-    if metadata.get("digest") != _compute_digest(metadata.get("state", ""), tensors):
+    if metadata.get("digest") != compute_digest(metadata.get("state", ""), tensors):
         raise FileError(f"{path} is damaged: its content is not what was written")
-    return _decode(json.loads(metadata["state"]), tensors)
+    try:
+        state = _decode(json.loads(metadata["state"]), tensors)
+        if not isinstance(state, dict):
+            raise TypeError(type(state).__name__)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:  # the digest fits: somebody wrote it so on purpose
+        raise FileError(f"{path} is no checkpoint: its state cannot be read") from error
+    return state
 
 
 class SafetensorsIO(CheckpointIO):
@@ -95,12 +99,3 @@ def _decode(value: Any, tensors: dict[str, Tensor]) -> Any:
         return {_decode(key, tensors): _decode(item, tensors) for key, item in content}
     items = [_decode(item, tensors) for item in content]
     return tuple(items) if kind == "tuple" else items
-
-
-def _compute_digest(text: str, tensors: dict[str, Tensor]) -> str:
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        digest.update(f"{name}{tensors[name].dtype}{list(tensors[name].shape)}".encode())
-        if tensors[name].numel():
-            digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()

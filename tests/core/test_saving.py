@@ -11,6 +11,7 @@ from torch import nn
 
 import pluribus
 from pluribus import BatchEnsemble, DeepEnsemble, FileError, Inner, MCDropout, Mixture, TreeNet, VariationalDropout
+from pluribus.core.tensor_files import serialize_tensors
 from tests.networks import Backwards, DenseCNN, NestedMLP, ResidualCNN, images, vectors
 
 
@@ -159,7 +160,13 @@ def test_foreign_missing_and_odd_paths_are_refused(saved, tmp_path):
 
 
 def rewritten(path, about) -> None:
-    save_file({"a": torch.zeros(2)}, path, metadata={"pluribus": about if isinstance(about, str) else json.dumps(about)})
+    """With a digest that fits, as somebody who changes a file on purpose would write it."""
+    tensors = {"a": torch.zeros(2)}
+    if isinstance(about, str):
+        save_file(tensors, path, metadata={"pluribus": about})
+    else:
+        rest = {key: value for key, value in about.items() if key != "digest"}
+        path.write_bytes(serialize_tensors(tensors, rest, "pluribus"))
 
 
 @pytest.mark.parametrize(
@@ -183,7 +190,7 @@ def test_a_description_that_makes_no_sense_is_refused(saved, tmp_path, change, s
         pluribus.load(path, ResidualCNN())
 
 
-@pytest.mark.parametrize("about", ["{", "[]", "3", '{"format": "pluribus-1"}'])
+@pytest.mark.parametrize("about", ["{", "[]", "3", '{"format": "pluribus-1"}', '{"format": "pluribus-2"}'])
 def test_a_broken_description_is_refused(tmp_path, about):
     path = tmp_path / "broken.safetensors"
     rewritten(path, about)
