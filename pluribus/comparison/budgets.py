@@ -122,9 +122,13 @@ def find_default_width(name: str) -> Any:
 
 def measure_deployed_cost(config: Config, data: Data, budget: Budget) -> float:
     """FLOPs or parameters of a prediction, whichever the budget is of."""
+    assert config.model is not None
     with torch.random.fork_rng(devices=[]):
         net = build_network(config, data.shape, data.outputs)
-        made = convert(net, config.spec, example=data.preparation(data.train.x[:2]), task=data.task)
+        try:
+            made = convert(net, config.spec, example=data.preparation(data.train.x[:2]), task=data.task)
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"{format_choice(config.method)} cannot convert {format_choice(config.model)}: {error}") from error
     _, flops, parameters = choose_deployment(made.eval().describe())
     if budget == "parameters":
         return float(parameters)

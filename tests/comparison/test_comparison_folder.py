@@ -204,6 +204,10 @@ def test_what_does_not_fit_the_budget_is_left_out_with_its_reason(tmp_path):
     made = planned(tmp_path / "c", methods=("single", "mc-dropout:samples=500"), budget="deployed-flops")
     assert {cell.method for cell in made.grid.cells} == {"single"}
     assert any("Left out: mc-dropout:samples=500" in note for note in made.about["notes"])
+    for budget in ("training-flops", "deployed-flops", "parameters"):
+        made = planned(tmp_path / budget, methods=("single", "mixture:parameters=0.001"), budget=budget)
+        assert {cell.method for cell in made.grid.cells} == {"single"}
+        assert any("Left out: mixture" in note and "cannot convert" in note for note in made.about["notes"])
 
 
 def test_all_methods_begin_with_the_single_network_and_end_with_the_standard_to_meet():
