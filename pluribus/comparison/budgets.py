@@ -128,7 +128,9 @@ def measure_deployed_cost(config: Config, data: Data, budget: Budget) -> float:
         try:
             made = convert(net, config.spec, example=data.preparation(data.train.x[:2]), task=data.task)
         except (ValueError, TypeError) as error:
-            raise ConfigError(f"{format_choice(config.method)} cannot convert {format_choice(config.model)}: {error}") from error
+            raise ConfigError(
+                f"{format_choice(config.method)} cannot convert {format_choice(config.model)}: {error}"
+            ) from error
     _, flops, parameters = choose_deployment(made.eval().describe())
     if budget == "parameters":
         return float(parameters)

@@ -76,7 +76,7 @@ def test_the_bar_shows_the_scores_and_fits_eighty_columns(work):
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen)
     shown = [line.rstrip() for line in re.split(r"[\r\n]+", plain)]
     bar = [line for line in shown if line.startswith("epoch 3/3")][-1]
-    assert re.search(r"loss \d+\.\d+ +acc \d+\.\d+% +NLL \d+\.\d+ +ECE \d+\.\d+%", bar), bar
+    assert re.search(r"loss \d+\.\d+ +acc \d+\.\d+% +NLL \d+\.\d+ +ECE \d+\.\d+% +\d:\d\d:\d\d", bar), bar
     long = [line for line in shown if len(line) > 80]
     assert not long, long
 

@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import pytest
 import yaml
 
 import pluribus
+from pluribus.data import load
 from pluribus.runs import config as configs
 from pluribus.runs.config import ChoiceError, ConfigError, build_config, build_spec, format_choice, parse_choice, split_choices
+from pluribus.runs.training import resolve_config
 
 
 def test_a_configuration_survives_its_file(tmp_path):
@@ -61,3 +65,9 @@ def test_what_makes_no_sense_is_one_sentence(options, message):
     with pytest.raises(ConfigError, match=message) as caught:
         build_config(options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "found"), [("cifar10", "crop-flip"), ("mnist", "none")])
+def test_images_are_augmented_by_themselves_for_cifar_alone(name, found):
+    data = replace(load("digits"), name=name)
+    assert resolve_config(build_config({"data": "digits"}), data).augment == found
