@@ -14,6 +14,7 @@ except ImportError:
 from .. import __version__
 from ..core.allocator import keep_freed_memory
 from ..core.errors import PluribusError
+from .import_path import hide_working_folder
 
 app = typer.Typer(
     name="pluribus",
@@ -47,6 +48,7 @@ def main() -> None:
 
     warnings.showwarning = _print_warning
     keep_freed_memory()
+    hide_working_folder()
     if not os.environ.get("COLUMNS") and not sys.stdout.isatty():
         os.environ["COLUMNS"] = "100"  # help and tables in a pipe or a log
     try:

@@ -11,6 +11,7 @@ import typer
 from ..core.errors import FileError
 from ..core.suggestions import describe_unknown
 from .app import app, fail
+from .consent_options import HELP, consent_to_repeated, consent_to_typed, override_settings
 from .evaluation_options import Attack, AttackRows, Corruptions, Ood, ShiftRows, Temperature
 from .setting_options import with_settings
 
@@ -62,6 +63,8 @@ Resume = Annotated[
     Path | None, typer.Option("--resume", metavar="FOLDER", help="resume a comparison that was stopped", **PANEL)
 ]
 
+Trust = Annotated[bool, typer.Option("--trust", help=HELP, **PANEL)]
+
 
 @app.command(epilog=EPILOG)
 @with_settings(leave_out=("method",))
@@ -75,6 +78,7 @@ def compare(
     out: Out = None,
     runs: Runs = Path("runs"),
     resume: Resume = None,
+    trust: Trust = False,
     corruptions: Corruptions = None,
     ood: Ood = None,
     attack: Attack = None,
@@ -91,6 +95,7 @@ def compare(
     from ..comparison.terminal_tables import print_comparison
     from ..file_formats.reading import read_settings
     from ..runs.config import Config, ConfigError
+    from ..runs.consent import check_consent, format_consent
     from ..runs.run_folder import name_new_folder
     from ..training.interrupts import Interrupted
 
@@ -103,31 +108,38 @@ def compare(
         "attack_rows": attack_rows,
     }
     if resume is not None:
-        if settings or any(value is not None for value in (config, out, methods, seeds, budget, *evaluation.values())):
+        others = (config, out, methods, seeds, budget, *evaluation.values())
+        if set(settings) - {"model"} or any(value is not None for value in others):
             raise FileError("--resume continues the comparison as it was configured: leave the other settings out")
         path, wanted = resume, {}
+        repeated = settings.get("model")
+        consent = consent_to_repeated(None if repeated is None else [repeated], trust)
     else:
-        wanted = (read_settings(config) if config else {}) | settings
+        wanted = override_settings(read_settings(config) if config else {}, settings)
         unknown = [name for name in wanted if name not in Config.model_fields]
         if unknown:
             raise ConfigError(describe_unknown("setting", unknown[0], Config.model_fields))
         path = out or name_new_folder(runs, f"compare-{name_data(wanted)}")
-    try:
-        done = api.compare(
-            wanted.pop("model", None),
-            wanted.pop("data", "digits"),
-            methods=methods,
-            seeds=seeds or 3,
-            budget=budget or "epochs",
-            folder=path,
-            resume=resume is not None,
-            workers=workers or min(os.cpu_count() or 1, 4),
-            command=shlex.join(["pluribus", *sys.argv[1:]]),
-            **evaluation,
-            **wanted,
-        )
-    except (Interrupted, KeyboardInterrupt):
-        fail(f"stopped, each run at its last checkpoint; continue with: pluribus compare --resume {path}", 130)
+        consent = consent_to_typed(settings.get("model"), trust, config)
+    with consent:
+        check_consent(wanted.get("model"), config)
+        try:
+            done = api.compare(
+                wanted.pop("model", None),
+                wanted.pop("data", "digits"),
+                methods=methods,
+                seeds=seeds or 3,
+                budget=budget or "epochs",
+                folder=path,
+                resume=resume is not None,
+                workers=workers or min(os.cpu_count() or 1, 4),
+                command=shlex.join(["pluribus", *sys.argv[1:]]),
+                **evaluation,
+                **wanted,
+            )
+        except (Interrupted, KeyboardInterrupt):
+            again = f"pluribus compare --resume {path}{format_consent()}"
+            fail(f"stopped, each run at its last checkpoint; continue with: {again}", 130)
     print_comparison(done.results, path)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from .app import app
+from .consent_options import Factories, Trust, consent_to_repeated
 from .evaluation_options import Attack, AttackRows, Corruptions, Ood, ShiftRows, Temperature
 from .run_options import AsJson, RunFolder, Samples
 
@@ -35,6 +36,8 @@ def evaluate(
         ),
     ] = None,
     cost: Annotated[bool, typer.Option("--cost/--no-cost", help="measure latency and memory", show_default=False)] = True,
+    model: Factories = None,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a run: scores with intervals, calibration, members, diversity and cost; shift and attacks on request.
@@ -63,7 +66,8 @@ def evaluate(
         attack_rows=attack_rows,
     )
     console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+    progress_bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    with consent_to_repeated(model, trust), progress_bar as progress:
         task = progress.add_task("evaluating", total=None)
 
         def report(rows: int, total: int | None) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .app import app
+from .consent_options import Factories, Trust, consent_to_repeated
 from .run_options import AsJson, RunFolder, Samples
 
 
@@ -18,6 +19,8 @@ def predict(
     run: RunFolder,
     files: Annotated[list[Path], typer.Argument(metavar="FILES…", help="images, tables, or .npz with x", show_default=False)],
     samples: Samples = None,
+    model: Factories = None,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Predict labels of new images or table rows, with confidence and uncertainty; for a regression, value and spread.
@@ -30,12 +33,13 @@ def predict(
     from ..runs.prediction import predict_files
 
     table = None
-    for row in predict_files(run, files, samples, as_text=not as_json):
-        if as_json:
-            typer.echo(json.dumps(row, ensure_ascii=False))
-            continue
-        if table is None:
-            table = Table(*row)
-        table.add_row(*row.values())
+    with consent_to_repeated(model, trust):
+        for row in predict_files(run, files, samples, as_text=not as_json):
+            if as_json:
+                typer.echo(json.dumps(row, ensure_ascii=False))
+                continue
+            if table is None:
+                table = Table(*row)
+            table.add_row(*row.values())
     if table is not None:
         Console().print(table)

@@ -8,6 +8,7 @@ import typer
 
 from ..core.errors import FileError
 from .app import app, fail
+from .consent_options import HELP, consent_to_repeated, consent_to_typed, override_settings
 from .setting_options import with_settings
 
 EPILOG = """[bold]Examples[/]
@@ -59,6 +60,7 @@ Workers = Annotated[
         **PANEL,
     ),
 ]
+Trust = Annotated[bool, typer.Option("--trust", help=HELP, **PANEL)]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="show no progress bar", **PANEL)]
 
 
@@ -74,6 +76,7 @@ def train(
     resume: Resume = None,
     seeds: Seeds = None,
     workers: Workers = "1",
+    trust: Trust = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a network with one of the methods. The folder of the run holds everything that other commands need.
@@ -82,17 +85,37 @@ def train(
     """
     from ..experiments import check_workers
     from ..file_formats.reading import read_settings
-    from ..runs.config import build_config, split_choices
-    from ..runs.run_folder import name_new_folder
+    from ..runs.consent import check_consent
 
     check_workers(workers)
     if resume is not None:
         others = (config, out, members, seeds)
-        if any(value is not None for value in others) or set(settings) - {"data_dir", "devices"}:
+        if any(value is not None for value in others) or set(settings) - {"data_dir", "devices", "model"}:
             raise FileError("--resume continues the run as it was configured: leave the other settings out")
-        resume_run(resume, settings, workers, quiet)
+        repeated = settings.pop("model", None)
+        with consent_to_repeated(None if repeated is None else [repeated], trust):
+            resume_run(resume, settings, workers, quiet)
         return
-    wanted = (read_settings(config) if config else {}) | settings
+    with consent_to_typed(settings.get("model"), trust, config):
+        wanted = override_settings(read_settings(config) if config else {}, settings)
+        check_consent(wanted.get("model"), config)
+        run_new(wanted, members, out, runs, seeds, workers, quiet, str(config) if config and not settings else "")
+
+
+def run_new(
+    wanted: dict[str, Any],
+    members: str | None,
+    out: Path | None,
+    runs: Path,
+    seeds: str | None,
+    workers: str,
+    quiet: bool,
+    source: str,
+) -> None:
+    """Train a new run, or a grid of them. `source` is the file that holds all settings, if one does."""
+    from ..runs.config import build_config, split_choices
+    from ..runs.run_folder import name_new_folder
+
     method = wanted.get("method")
     methods: list[Any] = split_choices(method) or [method] if isinstance(method, str) else [method]
     if members is not None:
@@ -102,13 +125,14 @@ def train(
         return
     if methods[0] is not None:
         wanted["method"] = methods[0]
-    made = build_config(wanted, str(config) if config and not settings else "")
+    made = build_config(wanted, source)
     run(made, choose_folder(out, runs, made), quiet)
 
 
 def run(config: Any, path: Path, quiet: bool, resume: bool = False) -> None:
     """Train one run and print its result."""
     from ..comparison.terminal_tables import print_run
+    from ..runs.consent import format_consent
     from ..runs.training import train_run
     from ..training.interrupts import Interrupted
     from ..training.trainer import is_leader
@@ -118,7 +142,7 @@ def run(config: Any, path: Path, quiet: bool, resume: bool = False) -> None:
     except Interrupted:
         if not is_leader():
             raise SystemExit(130) from None
-        fail(f"stopped and saved; continue with: pluribus train --resume {path}", 130)
+        fail(f"stopped and saved; continue with: pluribus train --resume {path}{format_consent()}", 130)
     if is_leader():
         print_run(result, path)
 
@@ -182,11 +206,13 @@ def run_grid(grid: Any, workers: str) -> None:
     """Train the runs of a grid and print their results."""
     from ..comparison.progress import grid_progress
     from ..comparison.terminal_tables import print_grid
+    from ..runs.consent import format_consent
     from ..training.interrupts import Interrupted
 
     try:
         with grid_progress(grid) as report:
             results = grid.run(workers, report)
     except (Interrupted, KeyboardInterrupt):
-        fail(f"stopped, each run at its last checkpoint; continue with: pluribus train --resume {grid.path}", 130)
+        again = f"pluribus train --resume {grid.path}{format_consent()}"
+        fail(f"stopped, each run at its last checkpoint; continue with: {again}", 130)
     print_grid(grid, results)

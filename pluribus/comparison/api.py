@@ -17,6 +17,7 @@ from ..data.dataset import Part, number_classes, take_no_rows
 from ..data.preparation import Preparation
 from ..experiments import check_workers
 from ..runs.config import ConfigError, parse_choice, split_choices
+from ..runs.consent import Trust, find_model_name, give_consent
 from ..runs.evaluation import build_evaluation_settings, evaluate_case, measure_cost
 from ..runs.grid import parse_seeds
 from ..runs.loading import load_set, passed_objects, set_samples
@@ -45,6 +46,7 @@ def compare(
     attack_rows: int | None = None,
     folder: str | os.PathLike[str] | None = None,
     resume: bool = False,
+    trust: Trust = False,
     workers: int | str = 1,
     progress: bool = True,
     command: str = "",
@@ -70,6 +72,8 @@ def compare(
         folder: where runs and results are kept; None keeps the result in memory alone.
         resume: go on with the comparison in `folder`, as it was configured. Network and data must be passed again if they were
             passed as objects.
+        trust: what code the files in `folder` may name. A network "package.module:factory" in them is imported if its name was
+            passed as `network` or is among these names; True imports whatever they name.
         workers: 1 trains in this process; a larger number, "dask://host:port" or "ray" trains in other processes, to which
             network and data are pickled.
         progress: whether to show progress, on the terminal or in the notebook.
@@ -80,7 +84,8 @@ def compare(
         A `Comparison`, which shows itself in a notebook: `results`, `recommendation`, `to_frame()`, `page()`, `save(folder)`.
 
     Raises:
-        ConfigError, DataError, ModelError or FileError before anything is trained, if something does not fit together.
+        ConfigError, DataError, ModelError or FileError before anything is trained, if something does not fit together;
+        ConsentError if a file names a factory that is not trusted.
 
     Example:
         >>> import torch, pluribus
@@ -105,7 +110,12 @@ def compare(
     )
     if resume and folder is None:
         raise ConfigError("resume needs the folder of a comparison: pass folder=…")
-    with tempfile.TemporaryDirectory(prefix="pluribus-") as scratch, passed_objects(objects):
+    with (
+        tempfile.TemporaryDirectory(prefix="pluribus-") as scratch,
+        passed_objects(objects),
+        give_consent(find_model_name(settings.get("model"))),
+        give_consent(trust),
+    ):
         path = Path(scratch) / "comparison" if folder is None else Path(folder)
         if resume:
             made = ComparisonFolder.open(path, objects)

@@ -158,10 +158,11 @@ class ComparisonFolder:
             if method in known:
                 continue
             announce(f"measuring latency and memory: {method}")
-            made, config, about, preparation = load_run(Run(self.path / cells[0].name))
+            run = Run(self.path / cells[0].name)
+            made, config, about, preparation = load_run(run)
             data, part, _ = select_comparison_rows(config, about, preparation)
             config = config.model_copy(update={"model": base.options["model"] or config.model})
-            known[method] = measure_cost(made, rebuild_network(config, data), data, part)
+            known[method] = measure_cost(made, rebuild_network(run, config, data), data, part)
             write_json(place, known)
         return known
 

@@ -21,6 +21,8 @@ OPTIONS = {
     "seed": "which images those are (default: 0)",
 }
 
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+"""The content of these is decoded by pillow alone; for other formats, as EPS, it would start another program."""
 GRAY = ("1", "L", "LA")
 PHOTOGRAPHS = ("JPEG", "MPO", "TIFF", "WEBP")  # in these, cameras record which way is up
 DEEP = ("I", "F", "I;16", "I;16B", "I;16L")  # pillow would clip these instead of scaling them
@@ -141,7 +143,7 @@ def _open(path: Path) -> Any:
     except ImportError as error:
         raise ImportError("reading images needs pillow: pip install pillow") from error
     try:
-        image = Image.open(path)
+        image = Image.open(path, formats=FORMATS)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise _describe_broken(path, error) from error
     if image.mode in DEEP:

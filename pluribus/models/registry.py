@@ -1,9 +1,6 @@
 """Networks by name, built to fit the data: `build("resnet20", shape=(3, 32, 32), outputs=10)`; also a user's own factory."""
 
-import difflib
-import importlib
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,9 +8,9 @@ from typing import Any
 
 from torch import nn
 
-from ..core.errors import PluribusError
 from ..core.suggestions import describe_unknown
 from .densenet import densenet
+from .factories import ModelError, import_factory
 from .resnet import resnet, resnet50
 from .small import lenet5, mlp, small_cnn
 from .vgg import vgg, vgg_like
@@ -22,10 +19,6 @@ from .wide_resnet import wide_resnet
 
 DERIVED = ("classes", "outputs", "channels", "size", "inputs", "shape")
 """Arguments of a factory that are derived from the data; a factory gets those that it takes."""
-
-
-class ModelError(PluribusError, ValueError):
-    """There is no such network, or it does not fit the data."""
 
 
 @dataclass(frozen=True)
@@ -159,24 +152,3 @@ def derive_arguments(shape: tuple[int, ...], outputs: int) -> dict[str, Any]:
         inputs *= length
     facts: dict[str, Any] = {"classes": outputs, "outputs": outputs, "inputs": inputs, "shape": shape}
     return facts | ({"channels": shape[0], "size": shape[1]} if len(shape) == 3 else {})
-
-
-def import_factory(name: str) -> Callable[..., nn.Module]:
-    """Import the factory `package.module:factory`; modules in the working folder are found too. Raises: ModelError."""
-    module, _, attribute = name.partition(":")
-    if not module or not attribute:
-        raise ModelError(f"a network of your own is written package.module:factory, got {name!r}")
-    if "" not in sys.path:
-        sys.path.insert(0, "")
-    try:
-        content = importlib.import_module(module)
-    except (Exception, SystemExit) as error:  # a script may end itself when it is imported
-        raise ModelError(f"cannot import {module!r} for the network {name}: {type(error).__name__}: {error}") from error
-    if not hasattr(content, attribute):
-        near = difflib.get_close_matches(attribute, dir(content), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else "name a function or class in it that returns the network"
-        raise ModelError(f"the module {module} has no {attribute!r}: {hint}")
-    found = getattr(content, attribute)
-    if not callable(found):
-        raise ModelError(f"{name} must be something to call, got {type(found).__name__}")
-    return found

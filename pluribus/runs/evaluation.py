@@ -31,6 +31,7 @@ from ..data.preparation import Preparation
 from ..metrics.calibration import apply_temperature, fit_temperature
 from ..metrics.regression import fit_noise_variance
 from .config import Config, ConfigError, explain_validation_error, parse_choice
+from .consent import read_as_data
 from .loading import build_network, load_rows, load_run, set_samples
 from .prediction import EvaluationCase
 from .robustness import (
@@ -231,14 +232,14 @@ def evaluate_run(
     found, _ = evaluate_case(case, held_out, judging, config.data_dir)
     if found.get("shift"):
         found["shift"]["mce"] = mce(found["shift"], measure_base_shift(base, case, judging)) if base is not None else None
-    result |= found | {"cost": measure_cost(made, rebuild_network(config, data), data, part) if costs else None}
+    result |= found | {"cost": measure_cost(made, rebuild_network(run, config, data), data, part) if costs else None}
     run.write_json("evaluation.json", result)
     return result
 
 
-def rebuild_network(config: Config, data: Data) -> nn.Module:
+def rebuild_network(run: Run, config: Config, data: Data) -> nn.Module:
     """The base network of a run; the state of the random generator is left as it was."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), read_as_data(run.path):
         return build_network(config, data.shape, data.outputs)
 
 

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import FileError, PluribusError
+from ..core.file_names import check_file_name, check_inside
 from ..core.files import write_file
 from ..experiments import Job, describe_unfinished, read_failure, run_jobs
 from ..file_formats.comparison_files import GridFile
 from ..file_formats.reading import read_yaml, write_yaml
 from ..file_formats.run_files import read_metrics
 from .config import Config, ConfigError, build_config, format_choice, parse_method, resolve_paths
+from .consent import NOTHING, Consent, check_consent, get_consent, give_consent
 from .evaluation import EvaluationSettings, build_evaluation_settings
 from .loading import passed_objects
 from .run_folder import Run
@@ -30,7 +32,11 @@ class Cell:
     """One run of the grid."""
 
     name: str
+    """That of its folder in the grid. Raises FileError if it could lead out of the grid."""
     options: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        check_file_name(self.name, "grid.yaml")
 
     @property
     def method(self) -> str:
@@ -107,9 +113,13 @@ class Grid:
         """Run what is not finished, and return the state of every cell. The runs of a worker that dies are run again.
 
         `report` is called with the states whenever they change; grid.csv holds them, too. Raises PluribusError if a run failed
-        or, unless the grid must be `whole`, if all runs failed.
+        or, unless the grid must be `whole`, if all runs failed. Raises ConsentError before the first run if grid.yaml names a
+        factory that the user has not consented to.
         """
         cells = {cell.name: cell for cell in self.cells}
+        for cell in self.cells:
+            if not self.is_finished(cell):
+                check_consent(cell.options["model"], self.path / "grid.yaml")
 
         def report_states(states: list[dict[str, Any]]) -> None:
             self.write_table(states)
@@ -128,12 +138,13 @@ class Grid:
         return self.read_states()
 
     def make_job(self, cell: Cell) -> Job:
-        """The job that trains and judges a cell."""
+        """The job that trains and judges a cell. Raises FileError if a link leads out of the grid."""
         from ..training.interrupts import Interrupted
 
-        folder = (self.path / cell.name).resolve()
+        folder = check_inside(self.path / cell.name, self.path).resolve()
         judging = None if self.judging is None else self.judging.model_dump(mode="json")
-        return Job(cell.name, folder, run_cell, (cell.options, str(folder), judging, self.objects), (Interrupted,))
+        arguments = (cell.options, str(folder), judging, self.objects, get_consent())
+        return Job(cell.name, folder, run_cell, arguments, (Interrupted,))
 
     def read_failure(self, cell: Cell) -> str:
         """Why a run failed; empty if it did not."""
@@ -174,14 +185,18 @@ def read_state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
 
 
 def run_cell(
-    options: dict[str, Any], path: str, judging: dict[str, Any] | None = None, objects: Mapping[str, Any] | None = None
+    options: dict[str, Any],
+    path: str,
+    judging: dict[str, Any] | None = None,
+    objects: Mapping[str, Any] | None = None,
+    consent: Consent = NOTHING,
 ) -> None:
     """Train one run from its last checkpoint on and, in a comparison, evaluate it. A worker calls this."""
     from .evaluation import judge_run
     from .training import train_run
 
     folder = Path(path)
-    with passed_objects(objects or {}):
+    with passed_objects(objects or {}), give_consent(consent):
         train_run(build_config(options), folder, resume=True, progress=False, wait=True)
         if judging is not None and not Run(folder).is_judged:
             judge_run(folder, build_evaluation_settings(**judging))

@@ -26,9 +26,11 @@ from ..data.catalog import SETS
 from ..data.dataset import Part
 from ..data.preparation import Preparation
 from ..data.table import SUFFIXES, read_table
-from ..models.registry import MODELS, build, import_factory
+from ..models.factories import import_factory
+from ..models.registry import MODELS, build
 from . import config as configs
 from .config import Config, ConfigError
+from .consent import check_consent, read_as_data
 from .run_folder import Run
 
 WEIGHTS, SPLIT = 5, 6
@@ -66,9 +68,11 @@ def find_passed(name: str) -> Any:
 def build_network(config: Config, shape: tuple[int, ...], outputs: int) -> nn.Module:
     """The base network with weights drawn from the seed. The state of the generator afterwards follows from the seed, too.
 
-    Of a network that was passed as an object, a copy is drawn anew at the scale of its weights.
+    Of a network that was passed as an object, a copy is drawn anew at the scale of its weights. Raises ConsentError if the
+    model is a factory that the user has not consented to.
     """
     assert config.model is not None
+    check_consent(config.model)
     options = {key: tuple(v) if isinstance(v, list) else v for key, v in config.model.items() if key != "name"}
     set_seed(derive_seed(config.seed, WEIGHTS))
     passed = find_passed(config.model["name"])
@@ -79,6 +83,7 @@ def build_network(config: Config, shape: tuple[int, ...], outputs: int) -> nn.Mo
 
 def find_factory(name: str) -> Callable[..., nn.Module]:
     """What `build_network` calls for a model of this name; for a network that was passed, a function without arguments."""
+    check_consent(name)
     passed = find_passed(name)
     if isinstance(passed, nn.Module):
         return lambda: copy.deepcopy(passed)
@@ -101,7 +106,10 @@ def split_rows(config: Config, data: Data) -> tuple[Part, Part]:
 
 
 def load_run(run: Run) -> tuple[Ensemble, Config, dict[str, Any], Preparation]:
-    """The ensemble of a finished run, its configuration, and how its data was prepared."""
+    """The ensemble of a finished run, its configuration, and how its data was prepared.
+
+    Raises ConsentError if its network is a factory that the user has not consented to, and FileError if it is damaged.
+    """
     config = configs.read_config(run.config)
     about = run.read_json("data.json")
     if not run.weights.is_file():
@@ -110,7 +118,8 @@ def load_run(run: Run) -> tuple[Ensemble, Config, dict[str, Any], Preparation]:
     preparation = Preparation.from_json(about["preparation"])
     if config.model is None:
         raise FileError(f"{run.config} is damaged: it names no model")
-    with torch.random.fork_rng(devices=[]):
+    check_consent(config.model, run.config)
+    with torch.random.fork_rng(devices=[]), read_as_data(run.path):
         made = load_ensemble(run.weights, build_network(config, shape, outputs))
     if made.spec != config.spec:
         raise FileError(f"{run.weights} holds {made.spec}, but the run is of {config.spec}")

@@ -27,6 +27,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from ..core.errors import FileError
+from ..core.file_names import check_inside
 from ..core.files import write_file
 from ..file_formats.evaluation_files import EvaluationRecord, Judgement
 from ..file_formats.reading import read_json, write_json
@@ -73,7 +74,9 @@ class Run:
         return (self.path / "judgement.json").is_file()
 
     def create(self) -> None:
-        """Create the folder. Raises FileError if that fails."""
+        """Create the folder. Raises FileError if that fails, or if a link in it leads elsewhere."""
+        for name in ("checkpoints", "tensorboard", ".lock"):
+            check_inside(self.path / name, self.path)
         try:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -24,6 +24,7 @@ from ..training.fit import fit, is_leader
 from ..training.lightning_module import TrainingModule
 from . import config as configs
 from .config import Config, ConfigError, resolve_paths
+from .consent import check_consent, read_as_data
 from .loading import build_network, check_unchanged, load_set, split_rows
 from .prediction import EvaluationCase
 from .run_folder import Run, describe_machine
@@ -48,10 +49,12 @@ def train_run(
     if resume and run.is_finished:
         return run.read_json("result.json")
     check_machine(config)
+    check_consent(config.model, run.config if resume else "the configuration")
     data = load_data(config)
     config = resolve_config(config, data)
     parts = split_rows(config, data)
-    made = convert_network(config, data)
+    with read_as_data(run.path):
+        made = convert_network(config, data)
     prepare_folder(run, config, data, resume)
     with run.lock(wait) if is_leader() else contextlib.nullcontext():
         if run.is_finished:  # another process finished it in the meantime

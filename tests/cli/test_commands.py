@@ -297,8 +297,8 @@ def test_a_network_of_ones_own_is_found_in_the_working_folder(pluribus, work, di
     line = "train --data digits --rows 64 --epochs 1 --model nets:build:hidden=5 --method inner --quiet --out run"
     assert pluribus(line).code == 0
     assert load_file(work / "run/weights.safetensors")
-    assert pluribus("evaluate run").code == 0
-    assert pluribus(f"predict run {digit[0]}").code == 0
+    assert pluribus("evaluate run --model nets:build").code == 0
+    assert pluribus(f"predict run {digit[0]} --model nets:build").code == 0
 
 
 def test_runs_get_names_of_their_own(pluribus, work):

@@ -8,6 +8,7 @@ from pluribus.comparison import budgets
 from pluribus.core.describe import count_flops, count_parameters
 from pluribus.data import load
 from pluribus.runs.config import ConfigError, build_config
+from pluribus.runs.consent import give_consent
 from pluribus.runs.loading import build_network
 from pluribus.runs.training import resolve_config
 
@@ -89,7 +90,8 @@ def test_ones_own_network_with_a_width_can_be_made_narrower(digits, monkeypatch,
         "    return nn.Sequential(nn.Flatten(), nn.Linear(inputs, n), nn.ReLU(), nn.Linear(n, outputs))\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    given = budgets.fit_to_budget(config(digits, "deep-ensemble:members=4", model="mine:build"), digits, "parameters")
+    with give_consent("mine:build"):
+        given = budgets.fit_to_budget(config(digits, "deep-ensemble:members=4", model="mine:build"), digits, "parameters")
     assert given["model"]["width"] == pytest.approx(0.25, rel=0.1)
 
 
