@@ -74,6 +74,9 @@ def build_network(config: Config, shape: tuple[int, ...], outputs: int) -> nn.Mo
     assert config.model is not None
     check_consent(config.model)
     options = {key: tuple(v) if isinstance(v, list) else v for key, v in config.model.items() if key != "name"}
+    for option in ("model", "shape", "outputs"):
+        if option in options:
+            raise ConfigError(f"{config.model['name']} has no option {option!r}, which follows from the data: leave it out")
     set_seed(derive_seed(config.seed, WEIGHTS))
     passed = find_passed(config.model["name"])
     if isinstance(passed, nn.Module):
