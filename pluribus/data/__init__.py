@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.errors import DataError
 from ..core.suggestions import describe_unknown
-from . import image_folder, npz, table
+from . import image_folder, npz, table, table_files
 from .catalog import SETS
 from .column_encoding import Columns
 from .corruptions import corrupt
@@ -66,10 +66,10 @@ def find_data_folder(folder: str | os.PathLike[str] | None = None) -> Path:
 def _find_reader(name: str) -> tuple[Callable[..., Data], Mapping[str, str]]:
     """The function that reads this file or folder, and its options."""
     path = Path(name).expanduser()
-    kinds = (*table.SUFFIXES, ".npz")
+    kinds = (*table_files.SUFFIXES, ".npz")
     if name and path.is_dir():
         return image_folder.read, image_folder.OPTIONS
-    if path.is_file() and path.name.lower().endswith(table.SUFFIXES):
+    if path.is_file() and path.name.lower().endswith(table_files.SUFFIXES):
         return table.read, table.OPTIONS
     if path.is_file() and path.suffix == ".npz":
         return npz.read, npz.OPTIONS

@@ -1,8 +1,6 @@
 """An entry of the catalog: the files of a data set, their published checksums, and where the set comes from."""
 
-import gzip
 import hashlib
-import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +9,7 @@ from typing import Literal
 from ..core.errors import DataError
 from ..core.predictive import Task
 from .dataset import Data
-
-GZIP = b"\x1f\x8b"
+from .unzipping import GZIP, unzip
 
 State = Literal["ready", "test only", "missing", "embedded"]
 
@@ -47,8 +44,8 @@ class DataFile:
         if self.is_exact(data):
             return True
         try:
-            return data.startswith(GZIP) and self.is_exact(gzip.decompress(data))
-        except (OSError, EOFError, zlib.error):
+            return data.startswith(GZIP) and self.is_exact(unzip(data, Path(self.path)))
+        except DataError:
             return False
 
 
@@ -123,17 +120,3 @@ class CatalogEntry:
             f"{self.name} is not complete in {folder}: {missing.path} is missing; {cure}, "
             "or name the folder that holds the data with --data-dir or PLURIBUS_DATA"
         )
-
-
-def read_unzipped(path: Path) -> bytes:
-    """Read a file and unzip it if its content is gzipped, whatever its name. Raises: DataError if that fails."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    if not data.startswith(GZIP):
-        return data
-    try:
-        return gzip.decompress(data)
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(f"{path} is damaged, it cannot be unzipped ({error}): get it again") from error

@@ -15,9 +15,10 @@ import numpy as np
 import torch
 
 from ..core.errors import DataError
-from .catalog_entry import CatalogEntry, DataFile, read_unzipped
+from .catalog_entry import CatalogEntry, DataFile
 from .dataset import Data, Part, take_no_rows
 from .preparation import Pixels
+from .unzipping import read_unzipped
 
 PIXELS = 3 * 32 * 32
 

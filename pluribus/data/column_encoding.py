@@ -1,10 +1,11 @@
 """How a table's columns become numbers. The encoding is fitted to the training rows and saved with a run.
 
-Numbers are standardised; where training values were missing, a second column marks missing values by 1. A column of texts
-becomes one column for each category (one-hot); a category that training did not have is zero in all of them.
+Numbers are standardised, in double precision; where training values were missing, a second column marks missing values by 1. A
+column of texts becomes one column for each category (one-hot); a category that training did not have is zero in all of them.
 """
 
-import math
+import warnings
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,12 +14,24 @@ import torch
 from torch import Tensor
 
 from ..core.errors import DataError
-from .preparation import Preparation
+from .cells import (
+    Frame,
+    Series,
+    find_booleans,
+    find_row,
+    is_numeral,
+    is_numeric,
+    join_names,
+    match_texts,
+    shorten,
+    to_numbers,
+    to_texts,
+)
+from .limits import BYTES, FEATURES, TEXT
+from .preparation import Preparation, measure_spread
 
 CATEGORIES = 100  # a column with more different texts holds names or notes, not categories
-
-Frame = Any  # pandas.DataFrame, which is imported where it is needed
-Series = Any
+FARTHEST = 1e18  # standard deviations from the mean; single precision cannot square much more
 
 
 class Column(NamedTuple):
@@ -39,6 +52,16 @@ class Column(NamedTuple):
         own = tuple(f"{self.name}={text}" for text in self.categories) if self.kind == "category" else (self.name,)
         return own + ((f"{self.name} is missing",) if self.missing else ())
 
+    @property
+    def width(self) -> int:
+        """The number of encoded columns."""
+        return (len(self.categories) if self.kind == "category" else 1) + self.missing
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether a column of numbers held 0 and 1 alone: then the mean of x² is the mean of x."""
+        return 0 < self.mean < 1 and abs(self.std**2 + self.mean**2 - self.mean) < 1e-12
+
 
 @dataclass(frozen=True)
 class Columns(Preparation):
@@ -48,8 +71,8 @@ class Columns(Preparation):
     >>> columns = Columns.fit(pandas.DataFrame({"age": [20, 40], "colour": ["red", "blue"]}))
     >>> columns.features
     ('age', 'colour=blue', 'colour=red')
-    >>> columns.encode(pandas.DataFrame({"age": [50], "colour": ["green"]}))
-    tensor([[2., 0., 0.]])
+    >>> columns.encode(pandas.DataFrame({"age": [50], "colour": ["blue"]}))
+    tensor([[2., 1., 0.]])
     """
 
     kind: ClassVar[str] = "columns"
@@ -70,145 +93,153 @@ class Columns(Preparation):
     def fit(frame: Frame, **rest: Any) -> "Columns":
         """Fit the encoding to training rows; constant columns are left out. Raises: DataError if a column cannot be encoded."""
         fitted = (_fit_column(name, frame[name]) for name in frame.columns)
-        return Columns(columns=tuple(column for column in fitted if column), **rest)
+        columns = tuple(column for column in fitted if column)
+        FEATURES.check(sum(column.width for column in columns), "the encoded table has")
+        return Columns(columns=columns, **rest)
 
     def encode(self, frame: Frame) -> Tensor:
-        """Encode new rows → `[N, F]`. Other columns are ignored. Raises: DataError if a column or a number is missing."""
-        return self._encode(frame, fill=False)
+        """Encode new rows → `[N, F]`. Other columns are ignored.
 
-    def encode_test(self, frame: Frame) -> Tensor:
-        """Encode held-out rows of the training table: a number that is missing only here becomes the training mean."""
-        return self._encode(frame, fill=True)
+        Cells that hold a category that training did not have are counted in a warning. Raises: DataError if a column or a
+        number is missing, or a cell does not hold what it held in training.
+        """
+        encoded, unknown = self._encode(frame, fill=False)
+        for name, texts in unknown.items():
+            warnings.warn(
+                f"column {name!r} has {sum(texts.values())} of {len(frame)} cells with a category that training did not have, "
+                f"such as {shorten(next(iter(texts)))!r}: they are encoded as none of the known ones",
+                stacklevel=2,
+            )
+        return encoded
+
+    def encode_test(self, frame: Frame) -> tuple[Tensor, dict[str, int]]:
+        """Encode the rows of the training table, also those held out → `[N, F]`, and column → cells with unknown categories.
+
+        A number that is missing in held-out rows only becomes the training mean.
+        """
+        encoded, unknown = self._encode(frame, fill=True)
+        return encoded, {name: sum(texts.values()) for name, texts in unknown.items()}
 
     def targets(self, frame: Frame) -> Tensor:
         """The targets of a table like that of training, `[N]`: labels or real numbers. Raises: DataError if they do not fit."""
         if self.answer not in frame.columns:
-            raise DataError(f"the table must have the target {self.answer!r}, got {_join_names(frame.columns)}")
+            raise DataError(f"the table must have the target {self.answer!r}, got {join_names(frame.columns)}")
         series = frame[self.answer]
-        if series.isna().any():
-            raise DataError(f"the target {self.answer!r} is missing in {int(series.isna().sum())} rows: leave these rows out")
+        texts = match_texts(to_texts(series), self.classes)
+        if None in texts:
+            raise DataError(f"the target {self.answer!r} is missing in {texts.count(None)} rows: leave these rows out")
         if not self.classes:
             return torch.from_numpy(to_numbers(self.answer, series))
         place = {text: index for index, text in enumerate(self.classes)}
-        labels = [str(text) for text in to_texts(series)]
-        unknown = next((text for text in labels if text not in place), None)
+        unknown = next((str(text) for text in texts if text not in place), None)
         if unknown is not None:
-            raise DataError(f"the target {self.answer!r} must be one of {_join_names(self.classes)}, got {unknown!r}")
-        return torch.tensor([place[text] for text in labels])
+            raise DataError(f"the target {self.answer!r} must be one of {join_names(self.classes)}, got {shorten(unknown)!r}")
+        return torch.tensor([place[str(text)] for text in texts])
 
-    def _encode(self, frame: Frame, fill: bool) -> Tensor:
-        absent = [column.name for column in self.columns if column.name not in frame.columns]
+    def _encode(self, frame: Frame, fill: bool) -> tuple[Tensor, dict[str, Counter[str]]]:
+        """The encoded rows, and the unknown categories of each column with their counts."""
+        names = set(frame.columns)
+        absent = [column.name for column in self.columns if column.name not in names]
         if absent:
-            names = _join_names(frame.columns)
-            raise DataError(f"the table must have the columns that training had: {_join_names(absent)} missing, got {names}")
-        parts = [np.zeros((len(frame), 0))]
+            found = join_names(frame.columns)
+            raise DataError(f"the table must have the columns that training had: {join_names(absent)} missing, got {found}")
+        width = sum(column.width for column in self.columns)
+        BYTES.check(4 * len(frame) * width, f"{len(frame):,} encoded rows of {width:,} numbers need")
+        encoded, unknown, start = np.zeros((len(frame), width), np.float32), {}, 0
         for column in self.columns:
-            make = _standardise if column.kind == "number" else _one_hot
-            parts.append(make(column, frame[column.name], fill))
-        return torch.from_numpy(np.concatenate(parts, 1)).float()
+            if column.kind == "number":
+                part = _standardise(column, frame[column.name], fill)
+            else:
+                part, strange = _one_hot(column, frame[column.name], fill)
+                if strange:
+                    unknown[column.name] = strange
+            encoded[:, start : start + column.width] = part
+            start += column.width
+        return torch.from_numpy(encoded), unknown
 
 
 def _fit_column(name: str, series: Series) -> Column | None:
-    empty = series.isna().to_numpy()
-    missing = bool(empty.any())
-    if empty.all():
-        raise DataError(f"column {name!r} is empty: leave it out with drop=[{name!r}]")
     if is_numeric(name, series):
-        values = to_numbers(name, series)[~empty]
-        constant = bool(values.min() == values.max())
-        if constant and not missing:
-            return None
-        return Column(name, "number", float(values.mean()), 1.0 if constant else float(values.std()), (), missing)
-    categories = tuple(sorted({text for text in to_texts(series) if text is not None}))
+        values = to_numbers(name, series)
+        known = values[~np.isnan(values)]
+        missing = len(known) < len(values)
+        if not len(known):
+            raise _describe_empty(name)
+        if known.min() == known.max():
+            return Column(name, "number", float(known[0]), 1.0, (), missing) if missing else None
+        mean, std = measure_spread(known)
+        with np.errstate(all="ignore"):
+            if not np.isfinite((known - mean) / std).all():
+                raise DataError(
+                    f"column {name!r} cannot be standardised, from {known.min():.6g} to {known.max():.6g}: rescale it, or "
+                    f"leave it out with drop=[{name!r}]"
+                )
+        return Column(name, "number", mean, std, (), missing)
+    texts = to_texts(series)
+    missing = None in texts
+    categories = tuple(sorted({text for text in texts if text is not None}))
+    if not categories:
+        raise _describe_empty(name)
     if len(categories) > CATEGORIES:
         raise _describe_too_many(name, categories)
+    TEXT.check(max(map(len, categories)), f"column {shorten(name)!r} (which drop=[…] leaves out) has a text of")
     return None if len(categories) == 1 and not missing else Column(name, "category", 0.0, 1.0, categories, missing)
+
+
+def _describe_empty(name: str) -> DataError:
+    return DataError(f"column {name!r} is empty: leave it out with drop=[{name!r}]")
 
 
 def _describe_too_many(name: str, categories: tuple[str, ...]) -> DataError:
     unknown = [text for text in categories if not is_numeral(text)]
     cure = f"leave it out with drop=[{name!r}]"
     if 0 < len(unknown) < len(categories) / 2:
-        return DataError(f"column {name!r} holds numbers, but also {_join_names(unknown)}: clear these cells, or {cure}")
+        return DataError(f"column {name!r} holds numbers, but also {join_names(unknown)}: clear these cells, or {cure}")
     return DataError(
         f"column {name!r} has {len(categories)} different texts, more than the {CATEGORIES} that can be categories: {cure}"
     )
 
 
 def _standardise(column: Column, series: Series, fill: bool) -> np.ndarray:
-    values = to_numbers(column.name, series)
+    values = to_numbers(column.name, series, booleans=column.is_binary)
     empty = np.isnan(values)
     if empty.any() and not column.missing and not fill:
         raise DataError(
-            f"NaN in column {column.name!r}, row {_find_row(empty)}: it had no missing values in training; "
+            f"NaN in column {column.name!r}, row {find_row(empty)}: it had no missing values in training; "
             "fill it in, or leave the row out"
         )
-    scaled = (np.where(empty, column.mean, values) - column.mean) / column.std
+    with np.errstate(over="ignore"):
+        scaled = (np.where(empty, column.mean, values) - column.mean) / column.std
+    far = ~(np.abs(scaled) <= FARTHEST)
+    if far.any():
+        row = find_row(far)
+        raise DataError(
+            f"column {column.name!r}, row {row}: {values[row - 1]:.6g} is too far from the training values, whose mean is "
+            f"{column.mean:.6g}, to be standardised; clear the cell, or leave the row out"
+        )
     return np.stack([scaled, empty] if column.missing else [scaled], 1)
 
 
-def _one_hot(column: Column, series: Series, fill: bool) -> np.ndarray:
+def _one_hot(column: Column, series: Series, fill: bool) -> tuple[np.ndarray, Counter[str]]:
+    """The encoded cells `[N, width]`, and the unknown categories with their counts, "" for empty cells."""
     place: dict[str | None, int] = {text: index for index, text in enumerate(column.categories)}
     if column.missing:
         place[None] = len(place)
-    answers = to_texts(series)
-    if set(column.categories) == {"False", "True"}:
-        answers = [{"0": "False", "1": "True"}.get(text, text) if text else text for text in answers]
-    found = np.array([place.get(text, -1) for text in answers], int).reshape(-1, 1)
-    return (found == np.arange(len(column.features))).astype(float)
+    texts = match_texts(to_texts(series), column.categories)
+    unknown = Counter(text or "" for text in texts if text not in place)
+    if unknown and not fill:
+        _check_unknown(column, texts, unknown)
+    found = np.array([place.get(text, -1) for text in texts], int).reshape(-1, 1)
+    return found == np.arange(column.width), unknown
 
 
-def is_numeric(name: str, series: Series) -> bool:
-    """Whether a column holds numbers. Raises: DataError if it holds times."""
-    from pandas.api import types
-
-    if types.is_datetime64_any_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype):
-        raise DataError(f"column {name!r} holds times: turn them into numbers, or leave it out with drop=[{name!r}]")
-    if types.is_bool_dtype(series.dtype):
-        return False
-    if types.is_object_dtype(series.dtype):  # decimals of Parquet have this type
-        return types.infer_dtype(series, skipna=True) in ("decimal", "integer", "floating", "mixed-integer-float")
-    return bool(types.is_numeric_dtype(series.dtype))
-
-
-def to_numbers(name: str, series: Series) -> np.ndarray:
-    """A column as real numbers, NaN where missing. Raises: DataError if a cell is no number or is infinite."""
-    import pandas
-
-    values = pandas.to_numeric(series, errors="coerce").astype("float64").to_numpy(copy=True)
-    wrong = np.isnan(values) & series.notna().to_numpy()
-    if wrong.any():
+def _check_unknown(column: Column, texts: list[str | None], unknown: Counter[str]) -> None:
+    """Raise DataError if the unknown texts are no categories at all: others than truth values, or numbers for texts."""
+    first = next(iter(unknown))
+    where = f"got {shorten(first)!r} in row {texts.index(first or None) + 1}"
+    if find_booleans(column.categories):
+        raise DataError(f"column {column.name!r} must hold True or False, or 1 or 0, as in training, {where}")
+    if unknown.total() == len(texts) and all(map(is_numeral, unknown)) and not any(map(is_numeral, column.categories)):
         raise DataError(
-            f"column {name!r} must hold numbers, got {str(series.iloc[int(wrong.argmax())])!r} in row {_find_row(wrong)}"
+            f"column {column.name!r} must hold texts as in training, such as {shorten(column.categories[0])!r}, {where}"
         )
-    if np.isinf(values).any():
-        raise DataError(f"infinity in column {name!r}, row {_find_row(np.isinf(values))}: clear the cell, or leave the row out")
-    return values
-
-
-def to_texts(series: Series) -> list[str | None]:
-    """A column as texts, None where missing. Whole numbers get no point: a gap in a column makes pandas read 5 as 5.0."""
-
-    def text(value: Any) -> str:
-        whole = isinstance(value, float) and value.is_integer()
-        return str(int(value)) if whole else str(value)
-
-    return [None if empty else text(value) for value, empty in zip(series.tolist(), series.isna().tolist(), strict=True)]
-
-
-def is_numeral(text: str) -> bool:
-    """Whether a text is a number."""
-    try:
-        return not math.isnan(float(text))
-    except ValueError:
-        return False
-
-
-def _find_row(mask: np.ndarray) -> int:
-    """The number of the first marked row, counted from one."""
-    return int(mask.argmax()) + 1
-
-
-def _join_names(names: Any) -> str:
-    names = list(names)
-    return ", ".join(repr(str(name)) for name in names[:5]) + (", …" if len(names) > 5 else "")

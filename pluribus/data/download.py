@@ -17,7 +17,7 @@ from .catalog import SETS
 from .catalog_entry import CatalogEntry, DataFile
 from .download_protocols import Report, SourceError, choose_source, writing
 from .npz import count_rows
-from .table import read_table
+from .table_files import read_table
 
 
 def download_files(name: str, folder: str | os.PathLike[str], report: Report | None = None) -> Path:

@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DataError
-from .catalog_entry import GZIP, DataFile
+from .catalog_entry import DataFile
+from .limits import BYTES
+from .unzipping import GZIP
 
 Report = Callable[[str, int, int | None], None]
 """(what, bytes done, bytes in all if known)"""
@@ -206,8 +208,9 @@ def _archive_members(archive: Path) -> Iterator[Callable[[str], Any]]:
             def open_member(name: str) -> Any:
                 entry = inside.get(name) or inside.get(f"{name}.gz")
                 file = tar.extractfile(entry) if entry else None
-                if file is None:
+                if entry is None or file is None:
                     raise SourceError(f"{name} is not in it")
+                BYTES.check(entry.size, f"{name} in {archive.name} holds")
                 return file
 
             yield open_member

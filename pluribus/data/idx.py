@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from ..core.errors import DataError
-from .catalog_entry import CatalogEntry, read_unzipped
+from .catalog_entry import CatalogEntry
 from .dataset import Data, Part, take_no_rows
 from .preparation import Pixels
+from .unzipping import read_unzipped
 
 CONTENT = {1: "labels", 3: "images"}
 

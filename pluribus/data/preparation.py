@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -73,7 +74,7 @@ def measure_targets(name: str, y: Tensor) -> tuple[float, float]:
         raise DataError(f"{name} holds NaN or infinity: leave these rows out")
     if bool(values.min() == values.max()):
         raise DataError(f"{name} is {float(values[0]):.15g} in every training row: there is nothing to learn")
-    mean, std = measure_spread(values)
+    mean, std = measure_spread(values.numpy(force=True))
     if not bool(torch.isfinite(((values - mean) / std).float()).all()):
         raise DataError(
             f"{name} cannot be standardised, from {float(values.min()):.6g} to {float(values.max()):.6g}: rescale it"
@@ -81,12 +82,12 @@ def measure_targets(name: str, y: Tensor) -> tuple[float, float]:
     return mean, std
 
 
-def measure_spread(values: Tensor) -> tuple[float, float]:
-    """The mean and the standard deviation of finite numbers `[N]`; dividing by the largest keeps squares from overflowing."""
-    largest = float(values.abs().max()) or 1.0
+def measure_spread(values: np.ndarray) -> tuple[float, float]:
+    """The mean and the standard deviation of finite doubles `[N]`; dividing by the largest keeps squares from overflowing."""
+    largest = float(np.abs(values).max()) or 1.0
     size = 1.0 if 1e-100 < largest < 1e100 else largest  # dividing would change the last digits of ordinary numbers
-    part = values.double() / size
-    return float(part.mean()) * size, float(part.std(correction=0)) * size
+    part = values / size
+    return float(part.mean()) * size, float(part.std()) * size
 
 
 def _to_tuples(value: Any) -> Any:

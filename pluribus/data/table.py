@@ -1,7 +1,5 @@
 """Tables: CSV, TSV and Parquet files. One column is the target, the others are encoded by `column_encoding`."""
 
-import re
-import zlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,12 +12,13 @@ from torch import Tensor
 from ..core.errors import DataError
 from ..core.suggestions import describe_unknown
 from .catalog_entry import CatalogEntry
-from .column_encoding import Columns, Frame, Series, is_numeral, is_numeric, to_numbers, to_texts
+from .cells import Frame, Series, is_numeric, shorten, to_numbers, to_texts
+from .column_encoding import Columns
 from .dataset import Data, Part
+from .limits import TEXT
 from .preparation import measure_targets
 from .split import check_share, split_rows
-
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+from .table_files import read_table
 
 OPTIONS = {
     "target": "the column to predict, by name or by place (default: the last one)",
@@ -102,11 +101,14 @@ def _build(
     constant = [column for column in features.columns if column not in used]
     if constant:
         facts["left out, as constant"] = constant
+    encoded, unknown = columns.encode_test(features)  # all rows at once: messages then count the rows as the file does
+    if unknown:
+        facts["categories in test rows only, encoded as none of the known ones (cells)"] = unknown
     gaps = [c.name for c in columns.columns if c.kind == "number" and not c.missing and rest[c.name].isna().any()]
     if gaps:
         facts["missing in test rows only, so set to the training mean"] = gaps
-    train = Part(columns.encode(training), y[keep])
-    return Data(name, train, Part(columns.encode_test(rest), y[held_out]), columns, classes, source, facts)
+    train, tested = Part(encoded[keep], y[keep]), Part(encoded[held_out], y[held_out])
+    return Data(name, train, tested, columns, classes, source, facts)
 
 
 def _split(count: int, labels: Tensor | None, test: float, seed: int, mask: Sequence[int] | None) -> tuple[Tensor, Tensor]:
@@ -127,14 +129,15 @@ def _encode_targets(name: str, series: Series, task: str | None) -> tuple[Tensor
     """The targets `[N]` and their classes: labels in the order of the classes, or real numbers and no classes."""
     if task not in (None, "classification", "regression"):
         raise DataError(f"task must be 'classification' or 'regression', got {task!r}")
-    if series.isna().any():
-        rows = int(series.isna().sum())
+    texts = to_texts(series)
+    if None in texts:
+        rows = texts.count(None)
         raise DataError(f"the target {name!r} is missing in {rows} of {len(series)} rows: leave these rows out")
     number = is_numeric(name, series)
     values = to_numbers(name, series) if number else np.zeros(0)
     whole = not number or bool((values == np.round(values)).all())
     if task == "regression" and not number:
-        raise DataError(f"the target {name!r} of a regression must hold numbers, got {str(series.iloc[0])!r}")
+        raise DataError(f"the target {name!r} of a regression must hold numbers, got {shorten(str(series.iloc[0]))!r}")
     if task == "classification" and not whole:
         raise DataError(f"the target {name!r} of a classification must hold texts or whole numbers: use task='regression'")
     if task is None:
@@ -142,15 +145,16 @@ def _encode_targets(name: str, series: Series, task: str | None) -> tuple[Tensor
         task = "classification" if few else "regression"
     if task == "regression":
         return torch.from_numpy(values), ()
-    labels = [str(text) for text in to_texts(series)]
+    labels = [str(text) for text in texts]
     classes = sorted(set(labels), key=lambda text: (float(text), text) if number else (0.0, text))
     if len(classes) < 2:
-        raise DataError(f"the target {name!r} must have at least two classes, got {classes[0]!r} alone")
+        raise DataError(f"the target {name!r} must have at least two classes, got {shorten(classes[0])!r} alone")
     if len(classes) > len(labels) / 2:
         raise DataError(
             f"the target {name!r} has {len(classes)} classes in {len(labels)} rows, too few rows for each: "
             "choose another target, or task='regression' if these are measurements"
         )
+    TEXT.check(max(map(len, classes)), f"the target {name!r} has a label of")
     place = {text: index for index, text in enumerate(classes)}
     return torch.tensor([place[text] for text in labels]), tuple(classes)
 
@@ -165,76 +169,6 @@ def _find_column(frame: Frame, key: str | int) -> str:
         raise DataError(describe_unknown("column", str(key), names)) from None
     except IndexError:
         raise DataError(f"there is no column {key}: there are {len(names)}, counted from 0") from None
-
-
-def read_table(path: Path, header: bool | None = None) -> Frame:
-    """Read a file as a pandas DataFrame with texts for column names; c0, c1, … where it has none.
-
-    Args: `header=None` takes the first row for names, unless every cell of it is a number.
-    Raises: DataError if there is no such file, or it cannot be read; ImportError if a library for it is missing.
-    """
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("reading tables needs pandas: pip install pandas") from error
-    path = Path(path)
-    if not path.is_file():
-        raise DataError(f"there is no file {path}")
-    try:
-        frame = _read_parquet(path) if path.suffix == ".parquet" else _read_csv(path, header)
-    except ImportError as error:
-        raise ImportError("reading Parquet files needs pyarrow: pip install pyarrow") from error
-    except pandas.errors.EmptyDataError as error:
-        raise DataError(f"{path} holds no rows") from error
-    except (ValueError, OSError, EOFError, zlib.error) as error:  # pandas' and pyarrow's are ValueErrors, too
-        if isinstance(error, DataError):
-            raise
-        if isinstance(error, UnicodeDecodeError):
-            raise DataError(f"{path} cannot be read: it is no text in UTF-8; save it as UTF-8") from error
-        ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-        reason = "{} cells are expected in line {}, but it has {}".format(*ragged.groups()) if ragged else error
-        raise DataError(f"{path} cannot be read: {str(reason).strip()}") from error
-    if not len(frame):
-        raise DataError(f"{path} holds no rows")
-    return frame
-
-
-def _read_parquet(path: Path) -> Frame:
-    import pandas
-
-    frame = pandas.read_parquet(path).reset_index(drop=True)
-    frame.columns = _check_names(path, [str(name) for name in frame.columns])
-    return frame
-
-
-def _read_csv(path: Path, header: bool | None) -> Frame:
-    import pandas
-
-    options: dict[str, Any] = {
-        "sep": "\t" if ".tsv" in path.suffixes else ",",
-        "encoding": "utf-8-sig",  # spreadsheets put a mark before the first name
-        "skipinitialspace": True,
-        "low_memory": False,
-    }
-    first = pandas.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **options).iloc[0].tolist()
-    if header is None:
-        header = not all(is_numeral(cell) for cell in first)
-    frame = pandas.read_csv(path, header=0 if header else None, **options)
-    if not isinstance(frame.index, pandas.RangeIndex):  # pandas takes surplus cells for row names
-        raise DataError(f"{path} must have a name for each column: its first row has {len(first)} cells, the others more")
-    padded = pandas.read_csv(path, header=0 if header else None, dtype=str, **options)
-    for name in frame.columns:  # 01 is a code, not the number 1
-        if padded[name].str.match(r"\s*0\d+\s*$").fillna(False).any():
-            frame[name] = padded[name].str.strip()
-    frame.columns = _check_names(path, [cell.strip() for cell in first]) if header else [f"c{i}" for i in range(len(first))]
-    return frame
-
-
-def _check_names(path: Path, names: list[str]) -> list[str]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(f"{path}: column names must differ, got {twice[0]!r} more than once")
-    return names
 
 
 def read_uci(entry: CatalogEntry, folder: Path, *, split: int = 0) -> Data:

@@ -25,7 +25,7 @@ from ..data import Columns, Data, load
 from ..data.catalog import SETS
 from ..data.dataset import Part
 from ..data.preparation import Preparation
-from ..data.table import SUFFIXES, read_table
+from ..data.table_files import SUFFIXES, read_table
 from ..models.factories import import_factory
 from ..models.registry import MODELS, build
 from . import config as configs
@@ -196,7 +196,7 @@ def load_table_rows(choice: dict[str, Any], preparation: Columns, header: bool |
         raise ConfigError(
             f"the run was trained on a table: --data must be one, with the same columns, got {configs.format_choice(choice)}"
         )
-    frame = read_table(path, header)
+    frame = read_table(path, header, infer=False)
     try:
         part = Part(preparation.encode(frame), preparation.targets(frame))
     except DataError as error:

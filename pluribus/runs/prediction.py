@@ -24,7 +24,7 @@ from ..data import Columns, Data, Pixels, Preparation
 from ..data.batches import TensorBatches
 from ..data.dataset import Part
 from ..data.image_folder import decode
-from ..data.table import SUFFIXES, read_table
+from ..data.table_files import SUFFIXES, read_table
 from ..metrics.streaming import Tally
 from .loading import load_run, set_samples
 from .run_folder import open_run
@@ -165,7 +165,7 @@ def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], head
         if not file.name.lower().endswith(SUFFIXES):
             raise DataError(f"the run was trained on a table, and {file.name} is none: it must end in {', '.join(SUFFIXES)}")
         try:
-            return preparation.encode(read_table(file, header))
+            return preparation.encode(read_table(file, header, infer=False))
         except DataError as error:
             raise DataError(str(error) if str(file) in str(error) else f"{file}: {error}") from error
     if file.suffix == ".npz":

@@ -18,7 +18,7 @@ from ..core.spec import require_number
 from ..data import Columns, Data, Pixels, load
 from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupt
 from ..data.dataset import Part
-from ..data.table import SUFFIXES, read_table
+from ..data.table_files import SUFFIXES, read_table
 from ..metrics.ood_detection import auroc, fpr95
 from .config import ConfigError, parse_choice
 from .prediction import EvaluationCase
@@ -121,7 +121,7 @@ def load_other_set(data: Data, name: str, folder: str | None) -> tuple[Tensor, s
         path = Path(choice["name"]).expanduser()
         if not path.name.lower().endswith(SUFFIXES):
             raise ConfigError(f"{data.name} is a table: ood must be one, with the same columns, got {name}")
-        return data.preparation.encode(read_table(path)), "encoded alike"
+        return data.preparation.encode(read_table(path, infer=False)), "encoded alike"
     other = load(choice["name"], folder, **{key: value for key, value in choice.items() if key != "name"})
     rows = (other.test if len(other.test) else other.train).x
     if other.shape == data.shape and other.has_images == data.has_images:

@@ -11,7 +11,7 @@ import torch
 from pluribus.core.errors import DataError
 from pluribus.data import Columns, Preparation, load
 from pluribus.data.column_encoding import Column
-from pluribus.data.table import read_table
+from pluribus.data.table_files import read_table
 
 NAN = float("nan")
 MASK = [0, 0, 0, 0, 1, 1]
@@ -61,7 +61,8 @@ def test_the_encoding_is_exact(tmp_path):
 
 def test_new_rows_are_encoded_as_those_of_training(tmp_path):
     data = load(csv(tmp_path), test_mask=MASK)
-    again = data.preparation.encode(TABLE[["place", "size", "colour", "age"]])
+    with pytest.warns(UserWarning, match="category that training did not have"):
+        again = data.preparation.encode(TABLE[["place", "size", "colour", "age"]])
     assert torch.equal(again, torch.cat([data.train.x, data.test.x]))
 
 
@@ -71,7 +72,7 @@ def test_an_encoding_survives_json(tmp_path):
     assert again == columns
     assert isinstance(again, Columns)
     assert isinstance(again.columns[0], Column)
-    assert torch.equal(again.encode(TABLE), columns.encode(TABLE))
+    assert torch.equal(again.encode(TABLE[:4]), columns.encode(TABLE[:4]))
 
 
 def test_new_rows_must_have_the_columns_of_training(tmp_path):
@@ -98,7 +99,8 @@ def test_a_text_among_new_numbers_is_named(tmp_path):
 def test_a_gap_does_not_change_a_category(tmp_path):
     frame = pd.DataFrame({"code": ["5", "x"] * 10, "y": [0, 1] * 10})
     columns = load(csv(tmp_path, frame), test=0).preparation
-    assert columns.encode(pd.DataFrame({"code": [5.0, NAN]})).tolist() == [[1, 0], [0, 0]]
+    with pytest.warns(UserWarning, match="column 'code' has 1 of 2 cells"):
+        assert columns.encode(pd.DataFrame({"code": [5.0, NAN]})).tolist() == [[1, 0], [0, 0]]
 
 
 @pytest.mark.parametrize(
@@ -256,7 +258,7 @@ def test_a_file_in_another_alphabet_is_told_to_be_utf8(tmp_path):
 def test_a_damaged_file_is_named(tmp_path, name):
     path = tmp_path / name
     path.write_bytes(b"\x1f\x8b\x08damaged beyond repair")
-    with pytest.raises(DataError, match=f"{name} cannot be read"):
+    with pytest.raises(DataError, match=f"{name} (cannot be read|is damaged)"):
         load(str(path))
 
 
