@@ -126,6 +126,8 @@ def _check_part(data: Data, name: str, part: Part, source: str) -> None:
         if not bool(torch.isfinite(part.y).all()):
             raise DataError(f"{source}: the {name} targets hold NaN or infinity; clean the file")
         return
+    if data.outputs < 2:
+        raise DataError(f"{source}: labels must be of at least two classes, got {data.classes[0]!r} alone")
     low, high = int(part.y.min()), int(part.y.max())
     if low < 0 or high >= data.outputs:
         wrong = low if low < 0 else high

@@ -57,6 +57,8 @@ def parse(data: bytes, path: Path, axes: int) -> Tensor:
     if len(data) < start:
         raise DataError(f"{path} is cut off within its first {start} bytes: get it again")
     shape = struct.unpack(f">{axes}I", data[4:start])
+    if not math.prod(shape):
+        raise DataError(f"{path} holds no rows: its axes are {' × '.join(map(str, shape))}")
     if len(data) - start != math.prod(shape):
         size = " × ".join(map(str, shape))
         raise DataError(f"{path} promises {size} bytes, but holds {len(data) - start}: it is cut off or damaged, get it again")

@@ -1,5 +1,16 @@
-"""Image folders: one folder a class, or such folders inside train/ and test/ (or val/)."""
+"""Image folders: one folder a class, or such folders inside train/ and test/ (or val/).
 
+Images of a class may lie in folders of any depth below it. Files and folders whose names begin with a dot are ignored on
+purpose: systems keep their own records there. What else is not read is counted among the facts of the data; what looks like an
+image and cannot be read is an error.
+"""
+
+import math
+import os
+import struct
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +20,7 @@ from torch import Tensor
 
 from ..core.errors import DataError
 from .dataset import Data, Part, take_no_rows
+from .limits import BYTES, PIXELS
 from .preparation import Pixels
 from .split import check_share, split_rows
 
@@ -46,7 +58,7 @@ def read(
     held = check_share("test", test)
     if channels not in (None, 1, 3):
         raise DataError(f"channels must be 1 or 3, got {channels!r}")
-    train, tested = _find_images(path)
+    train, tested, facts = _find_images(path)
     classes = tuple(train)
     unknown = [name for name in tested if name not in train]
     if unknown:
@@ -67,33 +79,84 @@ def read(
     else:
         keep, held_out = split_rows(round(len(every) * held), len(every), seed, every.y)
         kept, others = every.take_rows(keep), every.take_rows(held_out) if held else take_no_rows(every)
-    facts = {} if size is None else {"resized to": f"{height} × {width}"}
+    if size is not None:
+        facts["resized to"] = f"{height} × {width}"
     return Data(path.resolve().name, kept, others, Pixels.fit(kept.x), classes, str(path), facts)
 
 
-def _find_images(path: Path) -> tuple[dict[str, list[Path]], dict[str, list[Path]]]:
-    """Class → images, for training and for the test."""
+Images = dict[str, list[Path]]
+"""Class → its images."""
+
+
+def _find_images(path: Path) -> tuple[Images, Images, dict[str, Any]]:
+    """The images for training and for the test, and what was not read."""
     inside = {folder.name: folder for folder in _list_folders(path)}
+    others: list[Path] = []
     if "train" in inside and _list_folders(inside["train"]):  # else it is a class called train
         test = next((inside[name] for name in ("test", "val", "valid", "validation") if name in inside), None)
-        return _list_classes(inside["train"]), _list_classes(test) if test else {}
-    return _list_classes(path), {}
+        train, tested = _list_classes(inside["train"], others), _list_classes(test, others) if test else {}
+        unread = [name for name, folder in inside.items() if folder not in (inside["train"], test)]
+    else:
+        train, tested, unread = _list_classes(path, others), {}, []
+    facts: dict[str, Any] = {"folders that were not read": unread} if unread else {}
+    if others:
+        facts["files that are no images of a class, so not read"] = len(others)
+    return train, tested, facts
+
+
+def _list_entries(path: Path) -> list[Path]:
+    """What a folder holds, without hidden names, in a fixed order. Raises: DataError if it cannot be read."""
+    try:
+        return sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
+    except OSError as error:
+        raise DataError(f"the folder {show_path(path)} cannot be read: {error.strerror}") from error
 
 
 def _list_folders(path: Path) -> list[Path]:
-    return sorted(entry for entry in path.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    return [entry for entry in _list_entries(path) if entry.is_dir()]
 
 
-def _list_classes(path: Path) -> dict[str, list[Path]]:
+def _list_classes(path: Path, others: list[Path]) -> Images:
+    """The images of every class; files that are none are added to `others`."""
     found = {}
     for folder in _list_folders(path):
-        images = sorted(entry for entry in folder.iterdir() if entry.suffix.lower() in SUFFIXES and entry.is_file())
+        if show_path(folder) != str(folder):
+            raise DataError(f"the name of a class must be text in UTF-8, got the folder {show_path(folder)}: rename it")
+        images = sorted(_walk_images(folder, others, set()))
         if not images:
             raise DataError(f"{folder} holds no images ({', '.join(SUFFIXES)}): fill it or remove it, it counts as a class")
         found[folder.name] = images
     if len(found) < 2:
         raise DataError(f"{path} must hold a folder of images for each class, at least two, got {len(found)}")
+    beside = [entry for entry in _list_entries(path) if not entry.is_dir()]
+    stray = sum(entry.suffix.lower() in SUFFIXES for entry in beside)
+    if stray:
+        warnings.warn(f"{path}: {stray} images lie beside the folders of the classes, and are not read", stacklevel=2)
+    others += beside
     return found
+
+
+def _walk_images(folder: Path, others: list[Path], seen: set[str]) -> Iterator[Path]:
+    """The images in a folder and in those below it; links that lead back are not followed."""
+    place = os.path.realpath(folder)
+    if place in seen:
+        return
+    seen.add(place)
+    for entry in _list_entries(folder):
+        if entry.is_dir():
+            yield from _walk_images(entry, others, seen)
+        elif entry.suffix.lower() not in SUFFIXES:
+            others.append(entry)
+        elif entry.is_file():
+            yield entry
+        else:
+            what = "a link to a file that is not there" if entry.is_symlink() else "no file"
+            raise DataError(f"{show_path(entry)} is {what}: repair it or remove it")
+
+
+def show_path(path: Path) -> str:
+    """A path that can be printed: bytes of its name that are no UTF-8 are written as \\x…"""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _choose_size(path: Path, headers: dict[Path, Header], size: Any) -> tuple[int, int]:
@@ -115,12 +178,16 @@ def _choose_size(path: Path, headers: dict[Path, Header], size: Any) -> tuple[in
 def _read_header(path: Path) -> Header:
     with _open(path) as image:
         width, height = image.size
-        turned = image.format in PHOTOGRAPHS and image.getexif().get(0x0112, 1) >= 5
+        try:
+            turned = image.format in PHOTOGRAPHS and int(image.getexif().get(0x0112, 1)) >= 5
+        except (OSError, SyntaxError, ValueError, TypeError, EOFError, struct.error) as error:
+            raise _describe_broken(path, error) from error
         return ((width, height) if turned else (height, width)), image.mode
 
 
 def decode(paths: list[Path], height: int, width: int, channels: int) -> Tensor:
     """Read images upright and in one size → bytes `[N, C, H, W]`. Raises: DataError if one cannot be read."""
+    BYTES.check(len(paths) * height * width * channels, f"{len(paths):,} images of {height:,} × {width:,} need")
     pixels = np.empty((len(paths), height, width, channels), np.uint8)
     for row, path in zip(pixels, paths, strict=True):
         with _open(path) as image:
@@ -131,25 +198,43 @@ def decode(paths: list[Path], height: int, width: int, channels: int) -> Tensor:
                 upright = upright.convert("L" if channels == 1 else "RGB")
                 if upright.size != (width, height):
                     upright = upright.resize((width, height))
-            except (OSError, SyntaxError, ValueError, EOFError) as error:
+            except (OSError, SyntaxError, ValueError, TypeError, EOFError, struct.error, MemoryError) as error:
                 raise _describe_broken(path, error) from error
             row[:] = np.asarray(upright).reshape(height, width, channels)
     return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
 
 
 def _open(path: Path) -> Any:
+    """Open an image: its header is read, its pixels are not."""
     try:
         from PIL import Image
     except ImportError as error:
         raise ImportError("reading images needs pillow: pip install pillow") from error
     try:
-        image = Image.open(path, formats=FORMATS)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        with _own_limit(Image):
+            image = Image.open(path, formats=FORMATS)
+    except (OSError, SyntaxError, ValueError) as error:
         raise _describe_broken(path, error) from error
-    if image.mode in DEEP:
-        raise DataError(f"{path} has more than 8 bits a pixel ({image.mode}): save it with 8")
+    try:
+        PIXELS.check(math.prod(image.size), f"{show_path(path)} has")
+        if image.mode in DEEP:
+            raise DataError(f"{show_path(path)} has more than 8 bits a pixel ({image.mode}): save it with 8")
+    except DataError:
+        image.close()
+        raise
     return image
 
 
+@contextmanager
+def _own_limit(pillow: Any) -> Iterator[None]:
+    """Pillow warns of large images and refuses very large ones by a limit of its own; ours is checked instead."""
+    before, pillow.MAX_IMAGE_PIXELS = pillow.MAX_IMAGE_PIXELS, None
+    try:
+        yield
+    finally:
+        pillow.MAX_IMAGE_PIXELS = before
+
+
 def _describe_broken(path: Path, error: Exception) -> DataError:
-    return DataError(f"{path} cannot be read as an image ({error}): repair it or remove it")
+    reason = str(error).replace(str(path), show_path(path))
+    return DataError(f"{show_path(path)} cannot be read as an image ({reason}): repair it or remove it")

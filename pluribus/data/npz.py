@@ -3,8 +3,6 @@
 Images are bytes, with the channels first or last; rows are numbers. Whole targets are labels, real ones those of a regression.
 """
 
-import zipfile
-import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +11,9 @@ import torch
 from torch import Tensor
 
 from ..core.errors import DataError
+from .archives import list_arrays, read_arrays
 from .catalog_entry import CatalogEntry
+from .cells import shorten
 from .dataset import Data, Part, number_classes, take_no_rows
 from .preparation import Pixels, Preparation, measure_targets
 from .split import check_share, split_rows
@@ -26,7 +26,7 @@ OPTIONS = {
 
 def read(path: Path, *, test: float = 0.2, seed: int = 0) -> Data:
     """Read an archive; `OPTIONS` says what the options mean. Raises: DataError if the file or an option makes no sense."""
-    arrays = _read_arrays(path)
+    arrays = _read_parts(path)
     if "x" in arrays:
         every = _build_part(path, arrays, "x", "y")
         if not len(every):
@@ -54,7 +54,7 @@ def read_svhn(entry: CatalogEntry, folder: Path) -> Data:
     found = entry.find_files(folder)
     parts = {}
     for file, path in found.items():
-        arrays = _read_arrays(path)
+        arrays = _read_parts(path)
         if "x" not in arrays:
             raise DataError(f"{path} must hold x and y, got {', '.join(sorted(arrays))}")
         part = _build_part(path, arrays, "x", "y")
@@ -64,32 +64,33 @@ def read_svhn(entry: CatalogEntry, folder: Path) -> Data:
     return Data(entry.name, train, test, Pixels.fit(train.x if len(train) else test.x), entry.labels, str(folder / "svhn"))
 
 
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError, TypeError) as error:
-        hint = (
-            "; it holds Python objects, which are never loaded because they could run any code"
-            if "Object" in str(error)
-            else ""
-        )
-        raise DataError(f"{path} is no archive of plain arrays, as numpy.savez writes it{hint}") from error
-    for names in (("x", "y"), ("x_train", "y_train", "x_test", "y_test")):
-        if all(name in arrays for name in names):
-            return arrays
-    got = ", ".join(sorted(arrays)) or "nothing"
-    raise DataError(f"{path} must hold x and y, or x_train, y_train, x_test and y_test, got {got}")
+def _read_parts(path: Path) -> dict[str, np.ndarray]:
+    """The arrays x and y, or those of the training and the test rows."""
+    names = list_arrays(path)
+    for wanted in (("x", "y"), ("x_train", "y_train", "x_test", "y_test")):
+        if all(name in names for name in wanted):
+            return read_arrays(path, wanted)
+    raise DataError(
+        f"{path} must hold x and y, or x_train, y_train, x_test and y_test, got {shorten(', '.join(names)) or 'nothing'}"
+    )
 
 
 def _build_part(path: Path, arrays: dict[str, np.ndarray], x: str, y: str) -> Part:
     inputs, targets = _convert_inputs(path, arrays[x]), _convert_targets(path, arrays[y])
+    if x != "x_test":
+        _check_differences(path, arrays[x], inputs)
     if len(inputs) != len(targets):
         raise DataError(f"{path}: there must be a target for each input, got {len(inputs)} in {x} and {len(targets)} in {y}")
     return Part(inputs, targets)
 
 
 def _convert_inputs(path: Path, x: np.ndarray) -> Tensor:
+    """Images as bytes `[N, C, H, W]` or rows of numbers `[N, F]`, in single precision.
+
+    Raises: DataError if the array holds neither, is empty, or has a number that single precision cannot hold.
+    """
+    if x.ndim and not x.size:
+        raise DataError(f"{path} holds no rows: x has the shape {list(x.shape)}")
     if x.dtype == np.uint8 and x.ndim in (3, 4):
         if x.ndim == 3:
             x = x[:, None]
@@ -103,7 +104,34 @@ def _convert_inputs(path: Path, x: np.ndarray) -> Tensor:
             f"{path}: inputs must be images as bytes (uint8), [N, H, W] with or without channels, or rows of numbers, [N, F], "
             f"got {x.dtype} {list(x.shape)}"
         )
-    return torch.from_numpy(x.astype(np.float32))
+    return torch.from_numpy(to_single(path, x))
+
+
+def to_single(path: Path, x: np.ndarray) -> np.ndarray:
+    """Rows of numbers `[N, F]` in single precision, as the network takes them: they are not standardised.
+
+    Raises: DataError if a number is not finite, or too large.
+    """
+    with np.errstate(over="ignore"):
+        single = x.astype(np.float32)
+    if not np.isfinite(single).all():
+        row, column = np.argwhere(~np.isfinite(single))[0]
+        got = float(x[row, column])
+        reason = "a number beyond single precision" if np.isfinite(got) else "NaN or infinity"
+        raise DataError(f"{path}: x holds {reason}, {got:g} in row {row + 1}, column {column + 1}: clean or rescale the column")
+    return single
+
+
+def _check_differences(path: Path, x: np.ndarray, single: Tensor) -> None:
+    """Raise DataError if training rows that differ in a column are all equal there in single precision."""
+    if single.is_floating_point() and x.dtype.itemsize > 4:
+        lost = (single == single[:1]).all(0).numpy() & (x != x[:1]).any(0)
+        if lost.any():
+            column = int(lost.argmax())
+            raise DataError(
+                f"{path}: column {column + 1} of x differs between rows, but not in single precision (it is about "
+                f"{float(x[0, column]):g}): subtract its mean"
+            )
 
 
 def _convert_targets(path: Path, y: np.ndarray) -> Tensor:
@@ -125,5 +153,5 @@ def _describe(part: Part) -> str:
 
 def count_rows(path: Path) -> int:
     """How many (training) rows an archive holds."""
-    arrays = _read_arrays(path)
+    arrays = _read_parts(path)
     return len(arrays["y"] if "y" in arrays else arrays["y_train"])

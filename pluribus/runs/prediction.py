@@ -4,8 +4,6 @@ Rows are predicted in batches, so that memory does not grow with the number of r
 """
 
 import math
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +19,11 @@ from ..core.modes import copy_for_evaluation
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
 from ..data import Columns, Data, Pixels, Preparation
+from ..data.archives import read_arrays
 from ..data.batches import TensorBatches
 from ..data.dataset import Part
 from ..data.image_folder import decode
+from ..data.npz import to_single
 from ..data.table_files import SUFFIXES, read_table
 from ..metrics.streaming import Tally
 from .loading import load_run, set_samples
@@ -169,7 +169,7 @@ def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], head
         except DataError as error:
             raise DataError(str(error) if str(file) in str(error) else f"{file}: {error}") from error
     if file.suffix == ".npz":
-        return read_arrays(file, shape, isinstance(preparation, Pixels))
+        return read_archive_rows(file, shape, isinstance(preparation, Pixels))
     if isinstance(preparation, Pixels):
         if file.name.lower().endswith(SUFFIXES):
             raise DataError(f"the run was trained on images, and {file.name} is a table: give images, or x in an .npz file")
@@ -178,20 +178,18 @@ def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], head
     raise DataError(f"the run was trained on rows of {shape[0]} numbers: give them as x in an .npz file, got {file.name}")
 
 
-def read_arrays(file: Path, shape: tuple[int, ...], pixels: bool) -> Tensor:
+def read_archive_rows(file: Path, shape: tuple[int, ...], pixels: bool) -> Tensor:
     """The array x of an .npz file, `[N, *shape]`, with its channels first."""
-    try:
-        with np.load(file, allow_pickle=False) as content:
-            x = content["x"]
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError, TypeError) as error:
-        raise DataError(f"{file} must be an .npz file with a plain array x, as numpy.savez writes it") from error
+    x = read_arrays(file, ["x"])["x"]
     if x.dtype != np.uint8 if pixels else x.dtype.kind not in "fiub":
         raise DataError(f"x of {file} must hold {'bytes (uint8), as pixels are' if pixels else 'numbers'}, got {x.dtype}")
+    if not x.ndim or not len(x):
+        raise DataError(f"{file} holds no rows: x has the shape {list(x.shape)}")
     if x.ndim == len(shape) + 1 and x.shape[1:] != shape and len(shape) == 3 and x.shape[1:] == (*shape[1:], shape[0]):
         x = x.transpose(0, 3, 1, 2)
     if x.ndim == 3 and len(shape) == 3 and shape[0] == 1:
         x = x[:, None]
     if x.shape[1:] != shape:
         wanted = "×".join(map(str, shape))
-        raise DataError(f"the rows of {file} must be of {wanted}, got {'×'.join(map(str, x.shape[1:]))}")
-    return torch.from_numpy(np.ascontiguousarray(x))
+        raise DataError(f"the rows of {file} must be of {wanted}, got {'×'.join(map(str, x.shape[1:])) or 'one number'}")
+    return torch.from_numpy(np.ascontiguousarray(x) if pixels else to_single(file, x))

@@ -285,14 +285,14 @@ RUNS = [
     case(
         "npz with objects to predict",
         "predict run rows.npz",
-        "rows.npz must be an .npz file with a plain array x",
+        "rows.npz is no archive of plain arrays|x holds Python objects",
         files.objects(),
         run="digits",
     ),
     case(
         "npz that is none to predict",
         "predict run rows.npz",
-        "rows.npz must be an .npz file",
+        "rows.npz is no archive of plain arrays",
         file("rows.npz", "mine"),
         run="digits",
     ),
