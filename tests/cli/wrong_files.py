@@ -139,7 +139,7 @@ DATA = [
     case(
         "npz with NaN",
         "train --data rows.npz",
-        "inputs hold NaN or infinity",
+        "x holds NaN or infinity|row 1, column 1",
         npz(x=np.full((9, 2), np.nan), y=np.arange(9) % 2),
     ),
     case("npz that is none", "train --data rows.npz", "rows.npz is no archive", file("rows.npz", "mine")),
