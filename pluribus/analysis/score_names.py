@@ -27,10 +27,12 @@ SHARES = (
 """Scores from 0 to 1 that are written as percentages."""
 
 
-def format_score(name: str, value: float) -> str:
-    """Return a score as a percentage or a number.
+def format_score(name: str, value: float | None) -> str:
+    """Return a score as a percentage or a number; None, which records have for NaN and infinity, as a dash.
 
     >>> format_score("accuracy", 0.9876), format_score("nll", 0.05)
     ('98.76 %', '0.0500')
     """
+    if value is None:
+        return "–"
     return f"{100 * value:.2f} %" if name in SHARES else f"{value:.4f}"

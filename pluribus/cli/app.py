@@ -1,5 +1,6 @@
 """The `pluribus` command: its entry point, and how errors are reported."""
 
+import contextlib
 import errno
 import os
 import sys
@@ -14,7 +15,10 @@ except ImportError:
 from .. import __version__
 from ..core.allocator import keep_freed_memory
 from ..core.errors import PluribusError
+from ..core.terminal import clean_text
+from .error_log import describe_unexpected, write_log
 from .import_path import hide_working_folder
+from .streams import discard_output, prepare_streams
 
 app = typer.Typer(
     name="pluribus",
@@ -42,7 +46,12 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line. A user's mistake ends with one sentence and exit code 2, never with a traceback."""
+    """Run the command line. No error ends with a traceback.
+
+    A user's mistake or a damaged file is exit code 2 and one sentence. An error that nobody foresaw is exit code 1, and the
+    sentence names a log that has the traceback.
+    """
+    prepare_streams()
     # Each of these modules adds its command to `app`.
     from . import bench, compare, data, evaluate, methods, models, predict, report, reproduce, train  # noqa: F401
 
@@ -56,36 +65,47 @@ def main() -> None:
             app(prog_name="pluribus")
         finally:
             sys.stdout.flush()  # a full disk raises its error here, where it is reported, and not when the interpreter ends
-    except (PluribusError, ImportError) as error:
-        fail(str(error))
+    except KeyboardInterrupt:
+        fail("stopped", 130)
     except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         discard_output()
         raise SystemExit(1) from None
-    except OSError as error:
+    except Exception as error:
+        fail(*explain_error(error))
+
+
+def explain_error(error: Exception) -> tuple[str, int]:
+    """The sentence and the exit code for an error that reached the boundary."""
+    if isinstance(error, PluribusError | ImportError):
+        return str(error), 2
+    if isinstance(error, OSError):
         reason = str(error.strerror or error)
         if error.errno == errno.ENOSPC and not error.filename:
             reason = f"cannot write to standard output: {reason}"
-        fail(f"{error.filename}: {reason}" if error.filename else reason)
-    except KeyboardInterrupt:
-        fail("stopped", 130)
+        return f"{error.filename}: {reason}" if error.filename else reason, 2
+    if is_out_of_memory(error):
+        return "there is not enough memory: use smaller batches, fewer members or rows, or a smaller network", 2
+    place = write_log(error)
+    log = f"the log is {place}" if place else "set PLURIBUS_LOGS to a folder that can be written to, for a log"
+    return f"an unexpected error, {describe_unexpected(error)}; {log}", 1
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether memory could not be allocated; torch raises a RuntimeError for it."""
+    words = ("not enough memory", "can't allocate memory", "out of memory", "Unable to allocate")
+    return isinstance(error, MemoryError) or any(word in str(error) for word in words)
 
 
 def fail(message: str, code: int = 2) -> NoReturn:
     """Print one line on standard error and exit. With PLURIBUS_DEBUG set, raise the current error instead."""
     if os.environ.get("PLURIBUS_DEBUG") and sys.exc_info()[0] is not None:
         raise
-    print(f"pluribus: {' '.join(message.split())}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):  # standard error is closed
+        print(f"pluribus: {clean_text(' '.join(message.split()))}", file=sys.stderr)
     discard_output()
     raise SystemExit(code)
 
 
-def discard_output() -> None:
-    """Redirect standard output to nowhere if it cannot be written, as the interpreter would try again when it ends."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _print_warning(message: Any, *_: Any, **__: Any) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError, ValueError):
+        print(f"warning: {clean_text(str(message))}", file=sys.stderr)

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..core.terminal import create_console
 from .app import app
 
 EPILOG = """[bold]Examples[/]
@@ -67,7 +68,6 @@ def bench(
     Every ratio is of the same batch in the same interleaved run. Results that are in the folder already are kept, unless they
     are measured again.
     """
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from ..bench.page import split_document, update_document
@@ -80,8 +80,8 @@ def bench(
     if docs is not None:
         split_document(docs)
     if plan:
-        console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn())
+        console = create_console(stderr=True)
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task, last = progress.add_task("", total=None), ""
 

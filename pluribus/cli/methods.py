@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from ..core.terminal import assemble_text, create_console
 from .app import app
 
 Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="show one of them in detail", show_default=False)]
@@ -13,7 +14,6 @@ Name = Annotated[str | None, typer.Argument(metavar="[NAME]", help="show one of 
 @app.command(epilog="[bold]Examples[/]\n\npluribus methods\n\npluribus methods mimo")
 def methods(name: Name = None) -> None:
     """List the methods: what each does, its options and its cost."""
-    from rich.console import Console
     from rich.table import Table
 
     from ..comparison.budgets import measure_relative_costs
@@ -23,7 +23,7 @@ def methods(name: Name = None) -> None:
 
     if name is not None and name not in Spec.registry:
         raise ConfigError(describe_unknown("method", name, Spec.registry))
-    console = Console()
+    console = create_console()
     if name is None:
         table = Table("name", "what", "parameters", "FLOPs", caption="LeNet-5 with each method at its defaults, × the base")
         for key, kind in Spec.registry.items():
@@ -35,8 +35,8 @@ def methods(name: Name = None) -> None:
     kind = Spec.registry[name]
     import inspect
 
-    console.print(f"[bold]{name}[/]  {kind.__name__}", highlight=False)
-    console.print(inspect.cleandoc(kind.__doc__ or ""), highlight=False, markup=False)
+    console.print(assemble_text((name, "bold"), f"  {kind.__name__}"))
+    console.print(inspect.cleandoc(kind.__doc__ or ""))
     table = Table("option", "default")
     for field in dataclasses.fields(kind):
         table.add_row(field.name, str(field.default))
@@ -45,8 +45,8 @@ def methods(name: Name = None) -> None:
     console.print(f"on LeNet-5: {parameters:.2f} × the parameters and {flops:.2f} × the FLOPs of the base network")
     module = inspect.getmodule(kind)
     paper = (inspect.getdoc(module) or "").strip().split("\n\n")[-1] if module else ""
-    console.print(" ".join(paper.split()), style="dim", highlight=False, markup=False)
-    console.print(f"pluribus train --data digits --method {name}", style="dim", highlight=False)
+    console.print(" ".join(paper.split()), style="dim")
+    console.print(f"pluribus train --data digits --method {name}", style="dim")
 
 
 def read_summary(kind: type) -> str:

@@ -1,5 +1,6 @@
 """`pluribus models`."""
 
+from ..core.terminal import create_console
 from .app import app
 from .methods import Name
 
@@ -7,13 +8,12 @@ from .methods import Name
 @app.command(epilog="[bold]Examples[/]\n\npluribus models\n\npluribus models wrn")
 def models(name: Name = None) -> None:
     """List the networks, their options and sizes."""
-    from rich.console import Console
     from rich.table import Table
 
     from ..core.suggestions import describe_unknown
     from ..models.registry import MODELS, ModelError, build
 
-    console = Console()
+    console = create_console()
     if name is not None and name not in MODELS:
         raise ModelError(describe_unknown("model", name, MODELS))
     table = Table("name", "what", "options", "parameters", caption="parameters: on 3×32×32 images and ten classes")

@@ -1,14 +1,15 @@
 """`pluribus predict`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ..core.terminal import create_console
 from .app import app
 from .consent_options import Factories, Trust, consent_to_repeated
 from .run_options import AsJson, RunFolder, Samples
+from .streams import print_json
 
 
 @app.command(
@@ -27,7 +28,6 @@ def predict(
 
     Uncertainty is the entropy of the prediction in nats, mutual information the part of it on which members disagree.
     """
-    from rich.console import Console
     from rich.table import Table
 
     from ..runs.prediction import predict_files
@@ -36,10 +36,10 @@ def predict(
     with consent_to_repeated(model, trust):
         for row in predict_files(run, files, samples, as_text=not as_json):
             if as_json:
-                typer.echo(json.dumps(row, ensure_ascii=False))
+                print_json(row)
                 continue
             if table is None:
                 table = Table(*row)
             table.add_row(*row.values())
     if table is not None:
-        Console().print(table)
+        create_console().print(table)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ..core.terminal import create_console
 from .app import app, fail
 
 EPILOG = """[bold]Examples[/]
@@ -64,7 +65,6 @@ def reproduce(
 
     A finished cell is never measured twice; a run that was stopped continues where it was.
     """
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     from ..papers import SCALES, select_recipes
@@ -85,9 +85,9 @@ def reproduce(
         for job in jobs:
             show_reproduce.print_result(show_reproduce.rewrite_results(job), out)
         return None
-    console = Console(stderr=True)
-    bar = (TextColumn("{task.description}"), BarColumn(bar_width=20), TextColumn("{task.completed}/{task.total}"))
-    columns = (*bar, TextColumn("[dim]{task.fields[messages]}"))
+    console = create_console(stderr=True)
+    bar = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), TextColumn("{task.completed}/{task.total}"))
+    columns = (*bar, TextColumn("{task.fields[messages]}", style="dim", markup=False))
     for job in jobs:
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task, before = progress.add_task(job.title, total=len(job.cells), messages=""), list[str]()

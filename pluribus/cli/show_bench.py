@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from ..bench.networks import NETWORKS
 from ..bench.page import format_line, format_middle_half, format_ratio
@@ -13,13 +13,14 @@ from ..bench.run import FEW
 from ..bench.table import TABLE_WORKLOADS
 from ..bench.targets import get_verdict
 from ..bench.workloads import TITLES
+from ..core.terminal import create_console
 
 Json = dict[str, Any]
-VERDICTS = {"met": "met", "within noise": "within noise", "missed": "[bold red]MISSED[/]", "": ""}
+VERDICTS: dict[str, str | Text] = {"met": "met", "within noise": "within noise", "missed": Text("MISSED", "bold red"), "": ""}
 
 
 def print_bench(results: Json, folder: Path) -> None:
-    console = Console()
+    console = create_console()
     last = max(results["runs"], default="")
     own = {part: [row for row in results[part] if row["run"] == last] for part in ("table", "growth", "targets")}
     for network in dict.fromkeys(row["network"] for row in own["table"]):
@@ -30,9 +31,9 @@ def print_bench(results: Json, folder: Path) -> None:
         console.print(make_target_table(own["targets"]))
         few = results["runs"][last]["settings"]["repeats"]
         if few < FEW:
-            console.print(f"{few} repeats are too few for a verdict: take at least {FEW}", style="yellow", highlight=False)
-    console.print("Ratios to the base network: medians, and the middle half of the repeats.", style="dim", highlight=False)
-    console.print(f"All results are in {folder / 'bench.md'}", highlight=False, soft_wrap=True)
+            console.print(f"{few} repeats are too few for a verdict: take at least {FEW}", style="yellow")
+    console.print("Ratios to the base network: medians, and the middle half of the repeats.", style="dim")
+    console.print(f"All results are in {folder / 'bench.md'}", soft_wrap=True)
 
 
 def make_narrow_table(title: str, *columns: str) -> Table:
@@ -46,7 +47,7 @@ def make_narrow_table(title: str, *columns: str) -> Table:
 def make_target_table(rows: list[Json]) -> Table:
     table = make_narrow_table("Targets", "work", "ratio", "middle half", "target", "")
     for network, work in dict.fromkeys((row["network"], row["work"]) for row in rows):
-        table.add_row(f"[dim]{NETWORKS[network].title}, {TITLES[work]}[/]")
+        table.add_row(Text(f"{NETWORKS[network].title}, {TITLES[work]}", "dim"))
         for row in rows:
             if (row["network"], row["work"]) == (network, work):
                 half = "counted" if row["time"] is None else format_middle_half(row["time"])
@@ -68,7 +69,7 @@ def make_cost_table(network: str, rows: list[Json]) -> Table:
 def make_growth_table(rows: list[Json]) -> Table:
     table = make_narrow_table("Growth of time", "method", "line")
     for network, work in dict.fromkeys((row["network"], row["work"]) for row in rows):
-        table.add_row(f"[dim]{NETWORKS[network].title}, {work}[/]")
+        table.add_row(Text(f"{NETWORKS[network].title}, {work}", "dim"))
         for row in rows:
             if (row["network"], row["work"]) == (network, work):
                 table.add_row(f"  {row['method']}", format_line(row["lines"]["time"], row["axis"]))

@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from ..core.terminal import assemble_text, create_console
 from ..papers import SCALES, select_recipes
 from ..papers.page import MARKS, format_duration, format_value
 from ..papers.reproduction import Reproduction
@@ -23,17 +24,17 @@ def rewrite_results(job: Reproduction) -> Json:
 
 
 def print_result(found: Json, out: Path) -> None:
-    console = Console(highlight=False)
-    console.print(
-        f"[bold]{found['id']}[/] at scale {found['scale']}: {found['title']} [dim]({format_duration(found['seconds'])})[/]"
-    )
+    console = create_console()
+    duration = f"({format_duration(found['seconds'])})"
+    console.print(assemble_text((found["id"], "bold"), f" at scale {found['scale']}: {found['title']} ", (duration, "dim")))
     if found["rows"]:
         console.print(make_result_table(found))
     for each in found["verdicts"]:
         outcome = each["outcome"]
-        console.print(f"[{STYLES[outcome]}]{MARKS[outcome]} {outcome}[/]: {each['claim']} [dim]({each['evidence']})[/]")
+        verdict = (f"{MARKS[outcome]} {outcome}", STYLES[outcome])
+        console.print(assemble_text(verdict, f": {each['claim']} ", (f"({each['evidence']})", "dim")))
     paper = found["id"].partition("/")[0]
-    console.print(f"[dim]All results are in {out / paper / 'README.md'}[/]\n", soft_wrap=True)
+    console.print(f"All results are in {out / paper / 'README.md'}\n", style="dim", soft_wrap=True)
 
 
 def make_result_table(found: Json) -> Table:
@@ -57,17 +58,17 @@ def print_recipes(out: Path, names: list[str]) -> None:
     for recipe in select_recipes(names):
         states = [format_state(read_result(locate_result(out, recipe, scale))) for scale in SCALES]
         table.add_row(recipe.id, recipe.title, *states)
-    console = Console(highlight=False)
+    console = create_console()
     console.print(table)
     legend = ", ".join(f"{MARKS[outcome]} {outcome}" for outcome in STYLES if outcome in MARKS)
-    console.print(f"[dim]Claims by verdict: {legend}. A blank was not run.[/]")
+    console.print(f"Claims by verdict: {legend}. A blank was not run.", style="dim")
 
 
-def format_state(found: Json) -> str:
+def format_state(found: Json) -> Text:
     if not found:
-        return ""
+        return Text()
     if not found["complete"]:
-        return "[yellow]begun[/]"
+        return Text("begun", "yellow")
     counts = Counter(verdict["outcome"] for verdict in found["verdicts"])
-    parts = [f"[{STYLES[outcome]}]{counts[outcome]}{MARKS[outcome]}[/]" for outcome in STYLES if counts[outcome]]
-    return " ".join(parts) or "done"
+    parts = [Text(f"{counts[outcome]}{MARKS[outcome]}", STYLES[outcome]) for outcome in STYLES if counts[outcome]]
+    return Text(" ").join(parts) if parts else Text("done")

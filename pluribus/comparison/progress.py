@@ -3,20 +3,21 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from html import escape
 from typing import Any
 
-from rich.console import Console
 from rich.live import Live
 from rich.progress import Progress
 
 from ..analysis.score_names import SCORE_NAMES, format_score
+from ..core.terminal import clean_text, create_console
 from .terminal_tables import make_grid_table, make_progress_table
 
 
 @contextlib.contextmanager
 def grid_progress(grid: Any) -> Iterator[Any]:
     """Yield a function that shows the states of a grid: a live table on a terminal, a line for each finished run in a log."""
-    console = Console(stderr=True)
+    console = create_console(stderr=True)
     if console.is_terminal:
         with Live(make_grid_table(grid.read_states()), console=console, transient=True, auto_refresh=False) as live:
             yield lambda states: live.update(make_grid_table(states), refresh=True)
@@ -30,7 +31,9 @@ def grid_progress(grid: Any) -> Iterator[Any]:
                 known = state["scores"].items() if state["state"] == "done" else ()
                 line = "  ".join(f"{SCORE_NAMES.get(name, name)} {format_score(name, value)}" for name, value in known)
                 print(
-                    f"{len(printed)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}",
+                    clean_text(
+                        f"{len(printed)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}"
+                    ),
                     file=sys.stderr,
                 )
 
@@ -40,7 +43,7 @@ def grid_progress(grid: Any) -> Iterator[Any]:
 @contextlib.contextmanager
 def comparison_progress(grid: Any, show: bool = True) -> Iterator[tuple[Any, Any]]:
     """Yield two functions, one for the states of a comparison and one for its messages; they show nothing without `show`."""
-    console = Console(stderr=True)
+    console = create_console(stderr=True)
     if not show:
         yield None, lambda _: None
         return
@@ -50,7 +53,7 @@ def comparison_progress(grid: Any, show: bool = True) -> Iterator[tuple[Any, Any
         return
     if not console.is_terminal:
         with grid_progress(grid) as report:
-            yield report, lambda text: print(text, file=sys.stderr)
+            yield report, lambda text: print(clean_text(text), file=sys.stderr)
         return
     last = grid.read_states()
     with Live(make_progress_table(last), console=console, transient=True, auto_refresh=False) as live:
@@ -73,7 +76,7 @@ def notebook_progress() -> Iterator[tuple[Any, Any]]:
     handle = display(HTML("<pre>starting</pre>"), display_id=True)
 
     def announce(text: str) -> None:
-        handle.update(HTML(f"<pre>{text}</pre>"))
+        handle.update(HTML(f"<pre>{escape(text)}</pre>"))
 
     def report(states: list[dict[str, Any]]) -> None:
         done = sum(state["state"] == "done" for state in states)
@@ -89,7 +92,7 @@ def notebook_progress() -> Iterator[tuple[Any, Any]]:
 @contextlib.contextmanager
 def row_progress(total: int | None, show: bool = True) -> Iterator[Callable[[int], None] | None]:
     """Yield a function of the rows done since its last call, which moves a bar on a terminal; None elsewhere."""
-    console = Console(stderr=True)
+    console = create_console(stderr=True)
     if not show or not console.is_terminal or console.is_jupyter:
         yield None
         return

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..analysis.score_names import SCORE_NAMES, SHARES, format_score
+from ..core.terminal import assemble_text, create_console
 from ..runs.run_folder import FEW_STEPS
 
 
@@ -23,31 +24,28 @@ def make_score_table(values: dict[str, float]) -> Table:
 def render_text(show: Callable[[Console], None], width: int = 100) -> str:
     """Return the text that `show` prints, without colours."""
     file = io.StringIO()
-    show(Console(file=file, width=width, force_terminal=False, force_jupyter=False, no_color=True))
+    show(create_console(file=file, width=width, force_terminal=False, force_jupyter=False, no_color=True))
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
 def print_run(result: dict[str, Any], path: Path) -> None:
     """Print the scores of a trained run and where it is."""
-    console = Console()
+    console = create_console()
     if result["scores"]:
-        console.print(f"[bold]{result['title']}[/], {result['split']} rows", highlight=False)
+        console.print(assemble_text((result["title"], "bold"), f", {result['split']} rows"))
         console.print(make_score_table(result["scores"]))
     epochs = f"{result['epochs']} epoch{'s' if result['epochs'] != 1 else ''}"
-    console.print(f"{epochs}, {result['seconds']:.0f} s. The run is in {path}", highlight=False, soft_wrap=True)
+    console.print(f"{epochs}, {result['seconds']:.0f} s. The run is in {path}", soft_wrap=True)
     if result.get("steps", FEW_STEPS) < FEW_STEPS:
-        console.print(f"the run took only {result['steps']} steps: more --epochs may help", style="yellow", highlight=False)
-    console.print(
-        f"next: pluribus evaluate {path}  ·  pluribus predict {path} FILES", style="dim", highlight=False, soft_wrap=True
-    )
+        console.print(f"the run took only {result['steps']} steps: more --epochs may help", style="yellow")
+    console.print(f"next: pluribus evaluate {path}  ·  pluribus predict {path} FILES", style="dim", soft_wrap=True)
 
 
 def print_evaluation(result: dict[str, Any], console: Console | None = None) -> None:
     """Print the scores of a run, and what else was measured of it."""
-    console = console or Console()
-    console.print(
-        f"[bold]{result['title']}[/] on {result['data']}, {result['split']}, {result['rows']:,} rows", highlight=False
-    )
+    console = console or create_console()
+    rows = f" on {result['data']}, {result['split']}, {result['rows']:,} rows"
+    console.print(assemble_text((result["title"], "bold"), rows))
     tempered, members = result["tempered"], result["member_scores"]
     several = result["members"] > 1
     table = Table("score", "value", "95 % interval")
@@ -119,9 +117,9 @@ def make_grid_table(states: list[dict[str, Any]]) -> Table:
 
 def print_grid(grid: Any, states: list[dict[str, Any]]) -> None:
     """Print the table of a finished grid and where it is."""
-    console = Console()
+    console = create_console()
     console.print(make_grid_table(states))
-    console.print(f"The grid is in {grid.path}: grid.csv is this table", highlight=False, soft_wrap=True)
+    console.print(f"The grid is in {grid.path}: grid.csv is this table", soft_wrap=True)
 
 
 def make_progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
@@ -152,11 +150,11 @@ def make_progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
 
 def print_comparison(results: dict[str, Any], path: Path | None = None, console: Console | None = None) -> None:
     """Print the table, the recommendation, and, of a comparison with a folder, where the page is."""
-    console = console or Console()
+    console = console or create_console()
     main = "accuracy" if results["data"]["task"] == "classification" else "rmse"
     names = [main, "nll", "ece"] if main == "accuracy" else [main, "nll", "crps"]
     seeds = f"{len(results['seeds'])} seed{'s' * (len(results['seeds']) != 1)}"
-    console.print(f"[bold]{results['title']}[/], equal {results['budget']['text']}, {seeds}", highlight=False)
+    console.print(assemble_text((results["title"], "bold"), f", equal {results['budget']['text']}, {seeds}"))
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)  # narrow: it must fit 80 columns
     table.add_column("method", overflow="fold")
     for name in names:
@@ -172,15 +170,14 @@ def print_comparison(results: dict[str, Any], path: Path | None = None, console:
         "± is the standard deviation over seeds. Kept is the part of the deep ensemble's NLL gain over one network, with its "
         "95 % interval. Latency and deployed weights are ratios to one network.",
         style="dim",
-        highlight=False,
     )
     for each in results["recommendation"]:
         limit, choice = each["limit"].capitalize(), each["method"] or "one plain network"
-        console.print(f"• {limit}: [bold]{choice}[/]. {each['text']}", highlight=False)
+        console.print(assemble_text(f"• {limit}: ", (choice, "bold"), f". {each['text']}"))
     for note in results["notes"]:
-        console.print(note, style="yellow", highlight=False)
+        console.print(note, style="yellow")
     if path is not None:
-        console.print(f"The page: {path / 'report.html'}", highlight=False, soft_wrap=True)
+        console.print(f"The page: {path / 'report.html'}", soft_wrap=True)
 
 
 def format_mean(name: str, number: dict[str, Any], short: bool = False) -> str:

@@ -4,15 +4,15 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from .schema import Finite, NotNegative, Number, Schema, Size
+from .schema import Finite, NotNegative, Number, Schema, Size, Text
 
 
 class BenchRun(Schema):
     """When and where rows were measured."""
 
-    versions: dict[str, str] = Field(default={})
-    machine: dict[str, str | int | list[str] | None]
-    settings: dict[str, Any]
+    versions: dict[Text, Text] = Field(default={})
+    machine: dict[Text, Text | int | list[Text] | None]
+    settings: dict[Text, Any]
 
     @model_validator(mode="after")
     def _check_page(self) -> "BenchRun":
@@ -32,26 +32,26 @@ class Quartiles(Schema):
 
 
 class TargetRow(Schema):
-    network: str
-    work: str
-    name: str
+    network: Text
+    work: Text
+    name: Text
     value: NotNegative
     most: NotNegative | None
     met: bool | None
     time: Quartiles | None
     memory: Number
     flops: Number
-    run: str
+    run: Text
 
 
 class TableRow(Schema):
-    network: str
-    method: str
-    work: str
+    network: Text
+    method: Text
+    work: Text
     time: Quartiles
     memory: Number
     flops: Number
-    run: str
+    run: Text
 
 
 class Point(Schema):
@@ -75,13 +75,13 @@ class Lines(Schema):
 
 
 class GrowthRow(Schema):
-    network: str
-    method: str
+    network: Text
+    method: Text
     axis: Literal["M", "K"]
-    work: str
+    work: Text
     points: list[Point]
     lines: Lines
-    run: str
+    run: Text
 
 
 class BenchFile(Schema):
@@ -91,7 +91,7 @@ class BenchFile(Schema):
     cure: ClassVar[str] = "move the file away, or name another folder"
 
     format: Literal[1]
-    runs: dict[str, BenchRun]
+    runs: dict[Text, BenchRun]
     targets: list[TargetRow]
     table: list[TableRow]
     growth: list[GrowthRow]

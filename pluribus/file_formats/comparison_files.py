@@ -4,9 +4,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from .schema import COMPARISON_CURE, RUN_CURE, Count, Curve, MappingSchema, NotNegative, Number, Schema, Size, Texts
+from .schema import COMPARISON_CURE, RUN_CURE, Count, Curve, MappingSchema, NotNegative, Number, Schema, Size, Text, Texts
 
-Settings = dict[str, Any]
+Settings = dict[Text, Any]
 """Checked by `runs.config.Config`, or by `runs.evaluation.EvaluationSettings`."""
 PNG = r"^data:image/png;base64,[A-Za-z0-9+/=]*$"
 """A picture is part of the file: a page that is made of it loads nothing from elsewhere."""
@@ -31,7 +31,7 @@ class CompareFile(Schema):
 
     budget: Literal["epochs", "training-flops", "deployed-flops", "parameters"]
     judging: Settings
-    command: str
+    command: Text
     notes: Texts
 
 
@@ -74,7 +74,7 @@ class Summary(Schema):
     high: Number = None
 
 
-Summaries = dict[str, Summary]
+Summaries = dict[Text, Summary]
 
 
 class Reliability(Schema):
@@ -92,8 +92,8 @@ class UnsureRow(Schema):
     """A row with a low confidence."""
 
     image: Annotated[str, Field(pattern=PNG)] | None
-    truth: str
-    answer: str
+    truth: Text
+    answer: Text
     confidence: Number
 
 
@@ -102,7 +102,7 @@ class ShiftSummary(Schema):
     cnll: Summary
     cece: Summary
     mce: Summary | None = None
-    severities: dict[str, Curve]
+    severities: dict[Text, Curve]
     kinds: Summaries
 
 
@@ -118,16 +118,16 @@ class AttackSummary(Schema):
 
 
 class WholeAttackSummary(AttackSummary):
-    title: str
+    title: Text
     one_sample: AttackSummary | None
 
 
 class Method(Schema):
     """One method of a comparison."""
 
-    name: str
-    spec: str
-    about: str
+    name: Text
+    spec: Text
+    about: Text
     epochs: Count
     model: Settings | None = None
     members: Size
@@ -138,7 +138,7 @@ class Method(Schema):
     reliability: Reliability | None
     risk_coverage: RiskCoverage | None
     shift: ShiftSummary | None
-    ood: dict[str, DetectionSummary]
+    ood: dict[Text, DetectionSummary]
     attack: WholeAttackSummary | None
     unsure: Annotated[list[UnsureRow], Field(max_length=1000)]
     gain: Interval | None
@@ -149,7 +149,7 @@ class Method(Schema):
 
 
 class DataFacts(Schema):
-    name: str
+    name: Text
     task: Literal["classification", "regression"]
     classes: Texts
     shape: list[Size]
@@ -159,13 +159,13 @@ class DataFacts(Schema):
 
 class Budget(Schema):
     kind: Literal["epochs", "training-flops", "deployed-flops", "parameters"]
-    text: str
+    text: Text
 
 
 class Recommendation(Schema):
-    limit: str
-    method: str | None
-    text: str
+    limit: Text
+    method: Text | None
+    text: Text
 
 
 class Results(Schema):
@@ -175,11 +175,11 @@ class Results(Schema):
     cure: ClassVar[str] = "name the folder of a finished comparison, or its results.json"
 
     format: Literal[1]
-    title: str
-    command: str
+    title: Text
+    command: Text
     data: DataFacts
     judged_by: Literal["test", "validation"]
-    model: str
+    model: Text
     budget: Budget
     seeds: list[Count]
     settings: Settings
@@ -187,5 +187,5 @@ class Results(Schema):
     methods: Annotated[list[Method], Field(min_length=1, max_length=10_000)]
     recommendation: Annotated[list[Recommendation], Field(max_length=1000)]
     notes: Texts
-    versions: dict[str, str]
-    machine: dict[str, str | int | list[str] | None]
+    versions: dict[Text, Text]
+    machine: dict[Text, Text | int | list[Text] | None]

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from .comparison_files import Cost, Reliability, RiskCoverage, UnsureRow
-from .schema import RUN_CURE, Count, Curve, Number, Range, Schema, Scores, Size
+from .schema import RUN_CURE, Count, Curve, Number, Range, Schema, Scores, Size, Text
 
 
 class KindOfShift(Schema):
@@ -23,12 +23,12 @@ class Shift(Schema):
     mce: Number = None
     rows: Count
     clean: Scores
-    kinds: dict[str, KindOfShift]
+    kinds: dict[Text, KindOfShift]
 
 
 class OutOfDistribution(Schema):
     rows: Count
-    how: str
+    how: Text
     auroc: Scores
     fpr95: Scores
 
@@ -41,7 +41,7 @@ class AttackCurves(Schema):
 
 
 class Attack(AttackCurves):
-    title: str
+    title: Text
     rows: Count
     one_sample: AttackCurves | None
 
@@ -54,7 +54,7 @@ class Judgement(Schema):
     rows: Size
     members: Size
     scores: Scores
-    intervals: dict[str, Range]
+    intervals: dict[Text, Range]
     member_scores: Scores
     diversity: Scores
     tempered: Scores | None
@@ -63,16 +63,16 @@ class Judgement(Schema):
     risk_coverage: RiskCoverage | None = None
     unsure: Annotated[list[UnsureRow], Field(max_length=1000)] = Field(default=[])
     shift: Shift | None = None
-    ood: dict[str, OutOfDistribution] = Field(default={})
+    ood: dict[Text, OutOfDistribution] = Field(default={})
     attack: Attack | None = None
 
 
 class EvaluationRecord(Judgement):
     """evaluation.json."""
 
-    run: str
-    title: str
-    data: str
+    run: Text
+    title: Text
+    data: Text
     split: Literal["train", "validation", "test", "all"]
     cost: Cost | None
 

@@ -2,10 +2,10 @@
 
 from typing import Any, ClassVar, Literal
 
-from .schema import Count, NotNegative, Schema, Texts
+from .schema import Count, NotNegative, Schema, Text, Texts
 
-Json = dict[str, Any]
-Row = dict[str, str | float | int | bool | None]
+Json = dict[Text, Any]
+Row = dict[Text, Text | float | int | bool | None]
 
 
 class PaperCell(Schema):
@@ -20,10 +20,10 @@ class PaperCell(Schema):
 
 
 class PaperVerdict(Schema):
-    claim: str
+    claim: Text
     outcome: Literal["reproduced", "direction reproduced", "not reproduced", "not run at this scale"]
-    rule: str
-    evidence: str
+    rule: Text
+    evidence: Text
 
 
 class PaperResult(Schema):
@@ -33,23 +33,23 @@ class PaperResult(Schema):
     cure: ClassVar[str] = "move it away, or name another --out"
 
     format: Literal[1]
-    id: str
-    title: str
-    question: str
-    source: str
+    id: Text
+    title: Text
+    question: Text
+    source: Text
     scale: Literal["smoke", "cpu", "paper"]
-    about: str
-    untold: dict[str, str]
+    about: Text
+    untold: dict[Text, Text]
     departures: Texts
     complete: bool
     seeds: list[Count]
     seconds: NotNegative
-    columns: dict[str, str]
+    columns: dict[Text, Text]
     rows: list[Row]
     paper: list[Row]
     verdicts: list[PaperVerdict]
     figure: bool
-    cells: dict[str, PaperCell]
+    cells: dict[Text, PaperCell]
 
 
 class SharedTraining(Schema):

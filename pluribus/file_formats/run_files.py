@@ -10,13 +10,13 @@ from pydantic import Field, model_validator
 
 from ..core.errors import FileError
 from .reading import read_text
-from .schema import RUN_CURE, Count, Finite, NotNegative, Positive, Schema, Scores, Size, Texts
+from .schema import RUN_CURE, Count, Finite, NotNegative, Positive, Schema, Scores, Size, Text, Texts
 
 LARGEST_ROW = 10**8
 """Numbers in one row of data: more are refused, as a network of that size would fill the memory."""
 LARGEST_METRICS = 16 * 2**20
 
-Facts = Annotated[dict[str, Any], Field(max_length=1000)]
+Facts = Annotated[dict[Text, Any], Field(max_length=1000)]
 
 
 class About(Schema):
@@ -24,8 +24,8 @@ class About(Schema):
 
     cure: ClassVar[str] = RUN_CURE
 
-    versions: dict[str, str]
-    machine: dict[str, str | int | list[str] | None]
+    versions: dict[Text, Text]
+    machine: dict[Text, Text | int | list[Text] | None]
 
 
 class RowsPreparation(Schema):
@@ -50,7 +50,7 @@ class PixelsPreparation(Schema):
         return self
 
 
-Column = tuple[str, Literal["number", "category"], Finite, Positive, Texts, bool]
+Column = tuple[Text, Literal["number", "category"], Finite, Positive, Texts, bool]
 """Name, kind, mean, standard deviation, categories, and whether values were missing in training."""
 
 
@@ -60,7 +60,7 @@ class ColumnsPreparation(Schema):
     kind: Literal["columns"]
     target: tuple[Finite, Positive] = Field(strict=False)
     columns: Annotated[list[Annotated[Column, Field(strict=False)]], Field(max_length=1_000_000)]
-    answer: str
+    answer: Text
     classes: Texts
 
     def count_features(self) -> int:
@@ -72,7 +72,7 @@ class DataRecord(Schema):
 
     cure: ClassVar[str] = RUN_CURE
 
-    name: str
+    name: Text
     task: Literal["classification", "regression"]
     shape: Annotated[list[Size], Field(min_length=1, max_length=8)]
     classes: Texts
@@ -105,7 +105,7 @@ class Result(Schema):
 
     cure: ClassVar[str] = RUN_CURE
 
-    title: str
+    title: Text
     split: Literal["test", "validation"] | None
     scores: Scores
     parameters: Count

@@ -2,7 +2,8 @@
 
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator, RootModel
+from pydantic_core import PydanticCustomError
 
 MOST_ENTRIES = 1_000_000
 """Of one list or mapping in a record."""
@@ -10,6 +11,15 @@ MOST_ENTRIES = 1_000_000
 RUN_CURE = "take it from a copy of the run, or train again"
 COMPARISON_CURE = "take it from a copy of the folder, or begin anew"
 
+
+def _check_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise PydanticCustomError("string_type", "Input should be a text")
+    return value
+
+
+Text = Annotated[str, PlainValidator(_check_text)]
+"""Any text. Pydantic's own check refuses the names of files that are not UTF-8."""
 Count = Annotated[int, Field(ge=0)]
 Size = Annotated[int, Field(ge=1)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -17,9 +27,9 @@ Number = Finite | None
 """None stands for NaN and infinity, which a diverged run leaves and JSON has no word for."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Scores = Annotated[dict[str, Number], Field(max_length=MOST_ENTRIES)]
+Scores = Annotated[dict[Text, Number], Field(max_length=MOST_ENTRIES)]
 Curve = Annotated[list[Number], Field(max_length=MOST_ENTRIES)]
-Texts = Annotated[list[str], Field(max_length=MOST_ENTRIES)]
+Texts = Annotated[list[Text], Field(max_length=MOST_ENTRIES)]
 Range = Annotated[list[Number], Field(min_length=2, max_length=2)]
 """The low and the high end of an interval."""
 
@@ -38,7 +48,7 @@ class Schema(BaseModel):
 T = TypeVar("T")
 
 
-class MappingSchema(RootModel[Annotated[dict[str, T], Field(min_length=1, max_length=MOST_ENTRIES)]], Generic[T]):
+class MappingSchema(RootModel[Annotated[dict[Text, T], Field(min_length=1, max_length=MOST_ENTRIES)]], Generic[T]):
     """The content of a file that maps names, which are not known before, to parts of one kind."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)

@@ -9,6 +9,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from ..core.terminal import create_console
 from .lightning_module import TrainingModule
 
 NAMES = {"accuracy": "acc", "nll": "NLL", "ece": "ECE", "rmse": "RMSE"}
@@ -32,7 +33,7 @@ class ProgressBar(Checkpoint):  # Lightning calls callbacks of this type last, w
     """
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True)
+        self.console = console or create_console(stderr=True)
         self.progress: Progress | None = None
         self.task = TaskID(0)
         self.drawn = self.began = 0.0
@@ -43,9 +44,9 @@ class ProgressBar(Checkpoint):  # Lightning calls callbacks of this type last, w
         if not trainer.is_global_zero or not self.console.is_terminal:
             return
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(None),
-            TextColumn("{task.fields[scores]}"),
+            TextColumn("{task.fields[scores]}", markup=False),
             TimeRemainingColumn(),
         )
         self.progress = Progress(*columns, console=self.console, expand=True)
