@@ -10,7 +10,7 @@ from pluribus.comparison import progress
 
 def test_a_table_shows_the_runs_and_their_scores_while_they_train(monkeypatch):
     screen = io.StringIO()
-    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=screen, force_terminal=True, width=80))
+    monkeypatch.setattr(progress, "create_console", lambda **_: Console(file=screen, force_terminal=True, width=80))
     run = {"method": "mimo", "seed": 0, "state": "waiting", "scores": {}}
     grid = SimpleNamespace(read_states=lambda: [run, run | {"seed": 1}])
     with progress.comparison_progress(grid) as (report, announce):
