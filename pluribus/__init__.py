@@ -16,7 +16,7 @@ from .core.convert import ensemble
 from .core.describe import Description
 from .core.ensemble import Ensemble
 from .core.errors import ConversionError, FileError, PluribusError, Unsupported
-from .core.predictive import Predictive
+from .core.predictive import Predictive, PredictiveSummary
 from .core.pytrees import Views
 from .core.saving import load, save
 from .core.spec import Spec
@@ -85,6 +85,7 @@ __all__ = [
     "Multihead",
     "PluribusError",
     "Predictive",
+    "PredictiveSummary",
     "Single",
     "Spec",
     "TreeNet",

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import torch
+
 from pluribus import (
     MIMO,
     BatchEnsemble,
@@ -11,6 +13,8 @@ from pluribus import (
     MCDropout,
     Mixture,
     Multihead,
+    Predictive,
+    PredictiveSummary,
     Single,
     Spec,
     TreeNet,
@@ -50,3 +54,18 @@ METHODS = {
     "deep-mimo": Row(DeepEnsemble(members=2, of=MIMO(members=2)), 4, True, True),
     "deep-variance": Row(DeepEnsemble(members=2, of=Variance(samples=3)), 6, False, False),
 }
+
+
+AVERAGES = {
+    "classification": ("log_probs", "probs", "confidence", "entropy", "expected_entropy", "mutual_information", "disagreement"),
+    "regression": ("mean", "variance", "std"),
+}
+
+
+def check_same_averages(short: PredictiveSummary, full: Predictive) -> None:
+    """Whatever needs no members is the same with and without them, in double to 1e-12."""
+    for name in AVERAGES[full.task]:
+        torch.testing.assert_close(getattr(short, name), getattr(full, name), rtol=0, atol=1e-12, msg=name)
+    if full.task == "classification":
+        assert torch.equal(short.labels, full.labels)
+        torch.testing.assert_close(short.nll(full.labels), full.nll(full.labels), rtol=0, atol=1e-12)

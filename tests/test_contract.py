@@ -9,10 +9,11 @@ from torch import nn
 
 import pluribus
 from pluribus import Unsupported, VariationalDropout
+from pluribus.core import execution
 from pluribus.core.members import MemberLayer
 from pluribus.core.passes import Branch, Probe
 
-from .contract_rows import METHODS, Row
+from .contract_rows import METHODS, Row, check_same_averages
 from .networks import CLASSES, NETWORKS
 
 EXAMPLES = 100
@@ -96,6 +97,23 @@ def test_a_row_is_answered_the_same_in_any_company(row, case):
     whole = ensemble(x)
     torch.testing.assert_close(torch.cat([ensemble(x[:1]), ensemble(x[1:])], 1), whole, rtol=0, atol=1e-10)
     torch.testing.assert_close(ensemble.predict(x, batch_size=3).outputs, whole, rtol=0, atol=1e-10)
+
+
+@on(SOME_PAIRS)
+@pytest.mark.parametrize("task", ["classification", "regression"])
+@pytest.mark.parametrize("most", [2**21, 64], ids=["together", "in groups"])
+def test_averages_without_members_are_those_of_the_members(row, case, task, most, monkeypatch):
+    """Both ways draw the same noise, also where so few numbers are allowed that draws run in groups."""
+    net, data = case
+    monkeypatch.setattr(execution, "CHUNK_SIZE", most)
+    ensemble = pluribus.ensemble(net.double(), row.spec, task=task, example=data(2, torch.double))
+    x = data(7, torch.double)
+    torch.manual_seed(1)
+    full = ensemble.predict(x, batch_size=3)
+    torch.manual_seed(1)
+    short = ensemble.predict(x, batch_size=3, members=False)
+    assert (len(short), short.count) == (7, row.members)
+    check_same_averages(short, full)
 
 
 @on(PAIRS)

@@ -86,16 +86,20 @@ def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
     two, probe = pytrees.take_rows(batch, 2), Probe(twin.count_probed())
     entering = pytrees.copy_tensors(two)
     with CallRecorder(twin.net) as calls:
-        executor.run_alone(twin, entering, 0, LOOP, probe)
+        answer = executor.run_alone(twin, entering, 0, LOOP, probe)
     writes_input = not all(map(is_equal, pytrees.iterate_tensors(entering), pytrees.iterate_tensors(two)))
     twin.check_order(calls.order)
+    answer_size = answer.numel() // 2
     if not layers:
-        plan = Plan(Branch("none"), shared_size=max(calls.sizes) // 2, writes_input=writes_input)
+        plan = Plan(Branch("none"), shared_size=max(calls.sizes) // 2, answer_size=answer_size, writes_input=writes_input)
         return replace(plan, channels_last=takes_channels_last(twin, executor, plan, two, None))
+    drawn = probe.sizes
+    probe.restart()
     candidates = list(list_candidates(calls.order, layers))
     with CallRecorder(twin.net) as more:
         executor.run_alone(twin, pytrees.take_rows(batch, 3), 0, LOOP, probe)
     flags = find_carriers(calls, more)
+    drawn_size = max((size for size, other in zip(drawn, probe.sizes, strict=False) if size == other), default=0)
     alone, answers = [], []
     for index in range(probe.count):
         probe.restart()
@@ -113,6 +117,7 @@ def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
         plan = Plan(branch, flags.get(branch.name, ()), facts, writes_input=writes_input)
         if gives_same_answers(twin, executor, plan, two, probe, reference, answers):
             plan = measure_sizes(twin, executor, plan, calls, two, probe)
+            plan = replace(plan, answer_size=answer_size, drawn_size=drawn_size)
             return replace(plan, channels_last=takes_channels_last(twin, executor, plan, two, probe))
     return replace(LOOP, layers=facts, writes_input=writes_input)
 

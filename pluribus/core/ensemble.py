@@ -5,7 +5,7 @@ Letters mean one thing everywhere: M members (or samples), B batch, C classes or
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor, nn
@@ -14,12 +14,13 @@ from . import pytrees
 from .affine import copy_to_meta
 from .describe import Change, Conversion, Description, describe
 from .errors import Unsupported
-from .execution import Executor, predict_rows
+from .execution import Executor
 from .folding import Stack, copy_plain, freeze_layers, prepare_member
 from .losses import Criterion, combine_losses, compute_loss
 from .members import Converted, name_layers
 from .passes import Plan
-from .predictive import Predictive
+from .prediction import predict_rows
+from .predictive import Predictive, PredictiveSummary
 from .pytrees import Views
 from .spec import Spec, require_count
 from .surgery import Subject, carry_hooks_to_converted, copy_with, describe_structure
@@ -104,12 +105,19 @@ class Ensemble(nn.Module):
         """A batch `[B, …]`, or dealt views, → `[M, B, C]`."""
         return self.executor.run(self, x)
 
-    def predict(self, x: Any, batch_size: int | None = None) -> Predictive:
-        """Answer in evaluation mode, without gradients, in chunks, so that memory does not grow with M or B.
+    @overload
+    def predict(self, x: Any, batch_size: int | None = None, members: Literal[True] = True) -> Predictive: ...
+    @overload
+    def predict(self, x: Any, batch_size: int | None = None, *, members: Literal[False]) -> PredictiveSummary: ...
+    def predict(self, x: Any, batch_size: int | None = None, members: bool = True) -> Predictive | PredictiveSummary:
+        """Answer in evaluation mode, without gradients, in chunks, so that what is kept of each row is all that adds up.
 
         `x` is a batch `[B, …]` (a tensor; a tuple or dictionary of them for several arguments), or a DataLoader or other
         iterator of batches: of a batch (x, y) the last element, the targets, is left out. `batch_size` is the number of rows in
         a chunk. Several threads may predict at once, also while another one trains: the ensemble keeps its mode.
+
+        The result holds the outputs of all members, `[M, B, C]`; with `members=False`, only averages over them, `[B, C]`, so
+        that memory does not grow with the number of draws.
 
         >>> import pluribus
         >>> from torch.utils.data import DataLoader, TensorDataset
@@ -117,15 +125,10 @@ class Ensemble(nn.Module):
         >>> rows = TensorDataset(torch.randn(10, 4), torch.zeros(10))
         >>> ensemble.predict(DataLoader(rows, batch_size=4)).probs.shape
         torch.Size([10, 3])
+        >>> len(ensemble.predict(torch.randn(10, 4), members=False))
+        10
         """
-        if batch_size is not None:
-            require_count("batch_size", batch_size, 1, "rows are answered in chunks of at least one")
-        if pytrees.is_loader(x):
-            return Predictive.cat([self.predict(pytrees.leave_targets_out(batch), batch_size) for batch in x])
-        if not torch.is_grad_enabled():
-            return Predictive(predict_rows(self, x, batch_size), self.task)
-        with torch.no_grad():
-            return Predictive(predict_rows(self, x, batch_size), self.task)
+        return predict_rows(self, x, batch_size, members)
 
     # --- training -------------------------------------------------------------------------------------------------
 

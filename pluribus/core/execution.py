@@ -8,6 +8,7 @@ An executor keeps the plan of its ensemble, and nothing that belongs to a single
 that run at the same moment each finish with the plan they began with.
 """
 
+import copy
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,6 @@ from . import pytrees
 from .branching import LOOP, attach_branch, find_plan
 from .errors import ConversionError, PluribusError
 from .members import MemberLayer, RecomputationError, RowsChangedError, name_layers
-from .modes import get_evaluation_copy
 from .output import select_output
 from .passes import Branch, Pass, Plan, call_in_pass
 from .pytrees import Views
@@ -167,12 +167,33 @@ class Executor:
 
     # --- how much at once -----------------------------------------------------------------------------------------
 
+    def choose_group_size(self, ensemble: "Ensemble") -> int:
+        """How many members to run at once in evaluation: all of them, or as many draws as fit with a single row."""
+        members, plan = ensemble.count_members(training=False), self.plan or Plan(Branch("input"))
+        if not ensemble.sampled:
+            return members
+        most = max(1, CHUNK_SIZE // max(plan.branched_size, plan.answer_size, plan.drawn_size))
+        return -(-members // -(-members // most))  # groups of about the same size
+
     def choose_chunk_rows(self, ensemble: "Ensemble") -> int:
         """How many rows to answer at once in evaluation, so that memory does not grow with M."""
-        members, plan = ensemble.count_members(training=False), self.plan or Plan(Branch("input"))
+        members, plan = self.choose_group_size(ensemble), self.plan or Plan(Branch("input"))
+        together = members * max(plan.branched_size, plan.answer_size)
         if repeats_nothing(ensemble, plan, members):  # few, large steps cost least where a member is alone
-            return max(1, min(CHUNK_ROWS, 2 * CHUNK_SIZE // max(plan.branched_size, plan.shared_size)))
-        return max(1, min(CHUNK_ROWS // members, CHUNK_SIZE // max(members * plan.branched_size, plan.shared_size)))
+            largest = max(plan.branched_size, plan.shared_size, members * plan.answer_size)
+            rows = max(1, min(CHUNK_ROWS, 2 * CHUNK_SIZE // largest))
+            apart = plan.branched_size * rows >= APART_SIZE
+            return rows if apart else max(1, min(rows, 2 * CHUNK_SIZE // together))
+        return max(1, min(CHUNK_ROWS // members, CHUNK_SIZE // max(together, plan.shared_size)))
+
+    def split(self, ensemble: "Ensemble") -> "list[Ensemble]":
+        """Ensembles of a part of the members each, to run one after the other where all at once would take too much memory."""
+        if not ensemble.sampled:
+            return [ensemble]
+        members, size = ensemble.count_members(training=False), self.choose_group_size(ensemble)
+        if size == members:
+            return [ensemble]
+        return [copy_with_samples(ensemble, min(size, members - first)) for first in range(0, members, size)]
 
     def lay_out(self, x: Any) -> Any:
         """The batch in the memory layout that the ensemble takes fastest. The numbers are the same."""
@@ -184,6 +205,13 @@ class Executor:
 def repeats_nothing(ensemble: "Ensemble", plan: Plan, members: int) -> bool:
     """Whether members that run one after the other repeat no work. Draws have their first layer in common."""
     return members > 1 and not ensemble.sampled and not plan.has_trunk
+
+
+def copy_with_samples(ensemble: "Ensemble", samples: int) -> "Ensemble":
+    """A copy that shares everything with this ensemble and answers by another number of draws."""
+    twin = copy.copy(ensemble)
+    twin._samples = samples
+    return twin
 
 
 def shares_batchnorm(ensemble: "Ensemble") -> bool:
@@ -206,16 +234,3 @@ def check_answer(answer: Tensor, rows: int) -> Tensor:
             "the batch has to be the first axis of what goes in and of what comes out"
         )
     return answer
-
-
-def predict_rows(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Tensor:
-    """The answer to all rows of x in evaluation mode, chunk by chunk: `[M, B, C]`."""
-    executor, rows = ensemble.executor, pytrees.count_rows(x)
-    if executor.plan is None:
-        executor.prepare(ensemble, x)
-    twin = get_evaluation_copy(ensemble)
-    size = batch_size or executor.choose_chunk_rows(twin)
-    if rows <= size:
-        return twin(executor.lay_out(x))
-    starts = range(0, rows, size)
-    return torch.cat([twin(executor.lay_out(pytrees.slice_rows(x, start, size))) for start in starts], dim=1)

@@ -187,6 +187,7 @@ class MemberLayer(Converted):
         current = self.current
         if current.probe is not None:
             current.probe.noisy.add(self.place)
+            current.probe.sizes.append(math.prod(shape))
             return current.probe.draw(sample, shape, current.only).to(like.device)
         dtype = like.dtype if like.dtype == torch.double else torch.float
         flat = sample(current.computed * math.prod(shape), dtype=dtype, device=like.device)

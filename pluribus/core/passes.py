@@ -61,6 +61,10 @@ class Plan:
     """Numbers in the largest tensor of a row before members part."""
     branched_size: int = 1
     """The same afterwards."""
+    answer_size: int = 1
+    """Numbers in a member's answer to a row."""
+    drawn_size: int = 0
+    """Numbers in the largest draw that a member needs however few its rows are: that of its weights, say."""
     has_trunk: bool = True
     """Whether the work before members part is worth sharing."""
     channels_last: bool = False
@@ -80,13 +84,14 @@ class Probe:
         self.count = count
         self.draws = 0
         self.answers: list[Tensor] = []  # of every member layer that ran, in order, `[M, B, …]`
+        self.sizes: list[int] = []  # numbers that a member drew, in order
         self.noisy: set[str] = set()  # layers that drew noise
         self.rows: dict[str, Tensor] = {}  # an empty batch of the rows that a layer got
 
     def restart(self) -> None:
         """Begin a pass anew: its draws are those of the last one."""
         self.draws = 0
-        self.answers = []
+        self.answers, self.sizes = [], []
 
     def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], only: int | None) -> Tensor:
         """The next draw, `[M or 1, *shape]`."""

@@ -1,4 +1,4 @@
-"""What an ensemble answers: the members' outputs, and everything that follows from them.
+"""What an ensemble answers: the members' outputs, or their averages alone, and everything that follows from them.
 
 Probabilities are averaged, never logits:
 
@@ -7,20 +7,104 @@ Probabilities are averaged, never logits:
     H[p] = I + (1/M) Σ_m H[p_m]:  total uncertainty = mutual information (members differ) + expected entropy (noise)
 """
 
+import abc
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NoReturn
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .row_buffer import RowBuffer
+
 Task = Literal["classification", "regression"]
+BLOCK_SIZE = 2**19
+"""Numbers of the members' outputs from which on averages are computed in blocks of rows: no second tensor of that size."""
+
+
+class Answer(abc.ABC):
+    """What the members of an ensemble say together about B rows: all that follows from their averages."""
+
+    task: Task
+
+    @abc.abstractmethod
+    def __len__(self) -> int:
+        """The number of rows, B."""
+
+    # --- classification -------------------------------------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def log_probs(self) -> Tensor:
+        """`[B, C, …]`"""
+
+    @property
+    @abc.abstractmethod
+    def expected_entropy(self) -> Tensor:
+        """The members' own uncertainty in nats, averaged, `[B, …]`."""
+
+    @property
+    @abc.abstractmethod
+    def disagreement(self) -> Tensor:
+        """The share of pairs of members whose labels differ, `[B, …]`; zero for one member."""
+
+    @property
+    def probs(self) -> Tensor:
+        """`[B, C, …]`"""
+        return self.log_probs.exp()
+
+    @property
+    def labels(self) -> Tensor:
+        """The most probable class, `[B, …]`."""
+        return self.log_probs.argmax(1)
+
+    @property
+    def confidence(self) -> Tensor:
+        """The probability of that class."""
+        return self.probs.amax(1)
+
+    @property
+    def entropy(self) -> Tensor:
+        """Total uncertainty in nats, `[B, …]`."""
+        return torch.special.entr(self.probs).sum(1)
+
+    @property
+    def mutual_information(self) -> Tensor:
+        """What the members disagree about: never negative, zero for one member."""
+        return (self.entropy - self.expected_entropy).clamp_min(0)
+
+    def nll(self, targets: Tensor) -> Tensor:
+        """−log p(target) of every row, `[B, …]`."""
+        log_probs = self.log_probs
+        return -log_probs.gather(1, targets.long().view(log_probs[:, :1].shape)).squeeze(1)
+
+    # --- regression -----------------------------------------------------------------------------------------------
+
+    @property
+    @abc.abstractmethod
+    def mean(self) -> Tensor:
+        """`[B, C, …]`"""
+
+    @property
+    @abc.abstractmethod
+    def variance(self) -> Tensor:
+        """The members' spread about their mean (divided by M); zero for one member."""
+
+    @property
+    def std(self) -> Tensor:
+        return self.variance.sqrt()
+
+    # ---------------------------------------------------------------------------------------------------------------
+
+    def _needs(self, task: Task) -> None:
+        if self.task != task:
+            raise AttributeError(f"this is a {self.task}: only a {task} has that. Convert with task={task!r}")
 
 
 @dataclass(frozen=True, eq=False)
-class Predictive:
+class Predictive(Answer):
     """The members' outputs `[M, B, C, …]` and what they say together.
 
     One column in a classification is the logit of a yes. Half precisions are computed in single.
@@ -40,15 +124,12 @@ class Predictive:
             raise ValueError(f"outputs must be [members, batch, …], got {list(self.outputs.shape)}")
 
     def __len__(self) -> int:
-        """The number of rows, B."""
         return self.outputs.shape[1]
 
     @staticmethod
     def cat(parts: Sequence["Predictive"]) -> "Predictive":
         """Several batches as one."""
         return Predictive(torch.cat([part.outputs for part in parts], dim=1), parts[0].task)
-
-    # --- classification -------------------------------------------------------------------------------------------
 
     @property
     def member_log_probs(self) -> Tensor:
@@ -66,74 +147,108 @@ class Predictive:
 
     @property
     def log_probs(self) -> Tensor:
-        """`[B, C, …]`"""
-        return self.member_log_probs.logsumexp(0) - math.log(self.outputs.shape[0])
-
-    @property
-    def probs(self) -> Tensor:
-        return self.log_probs.exp()
-
-    @property
-    def labels(self) -> Tensor:
-        """The most probable class, `[B, …]`."""
-        return self.log_probs.argmax(1)
-
-    @property
-    def confidence(self) -> Tensor:
-        """The probability of that class."""
-        return self.probs.amax(1)
-
-    @property
-    def entropy(self) -> Tensor:
-        """Total uncertainty in nats, `[B, …]`."""
-        return torch.special.entr(self.probs).sum(1)
+        return self._map_blocks(lambda block: block.member_log_probs.logsumexp(0)) - math.log(len(self.outputs))
 
     @property
     def expected_entropy(self) -> Tensor:
-        """The members' own uncertainty, averaged."""
-        return torch.special.entr(self.members).sum(2).mean(0)
-
-    @property
-    def mutual_information(self) -> Tensor:
-        """What the members disagree about: never negative, zero for one member."""
-        return (self.entropy - self.expected_entropy).clamp_min(0)
+        return self._map_blocks(lambda block: torch.special.entr(block.members).sum(2).mean(0))
 
     @property
     def disagreement(self) -> Tensor:
-        """The share of pairs of members whose labels differ, `[B, …]`; zero for one member."""
-        log_probs = self.member_log_probs
-        labels, count = log_probs.argmax(2), len(log_probs)
-        votes = F.one_hot(labels, log_probs.shape[2]).sum(0)  # [B, …, C]
-        equal = (votes * (votes - 1)).sum(-1)  # ordered pairs that agree
-        return 1 - equal / max(count * (count - 1), 1) if count > 1 else torch.zeros_like(equal, dtype=self._values.dtype)
-
-    def nll(self, targets: Tensor) -> Tensor:
-        """−log p(target) of every row, `[B, …]`."""
-        return -self.log_probs.gather(1, targets.long().view_as(self.labels).unsqueeze(1)).squeeze(1)
-
-    # --- regression -----------------------------------------------------------------------------------------------
+        votes = self._map_blocks(lambda block: count_votes(block.member_log_probs))
+        return compute_disagreement(votes, len(self.outputs), self._dtype)
 
     @property
     def mean(self) -> Tensor:
         self._needs("regression")
-        return self._values.mean(0)
+        return self._map_blocks(lambda block: block.members.mean(0))
 
     @property
     def variance(self) -> Tensor:
-        """The members' spread about their mean (divided by M); zero for one member."""
         self._needs("regression")
-        return self._values.var(0, correction=0)
+        return self._map_blocks(lambda block: block.members.var(0, correction=0))
 
     @property
-    def std(self) -> Tensor:
-        return self.variance.sqrt()
-
-    # ---------------------------------------------------------------------------------------------------------------
+    def _dtype(self) -> torch.dtype:
+        return self.outputs.dtype if self.outputs.dtype in (torch.float, torch.double) else torch.float
 
     @property
     def _values(self) -> Tensor:
-        return self.outputs if self.outputs.dtype in (torch.float, torch.double) else self.outputs.float()
+        return self.outputs.to(self._dtype)
 
-    def _needs(self, task: Task) -> None:
-        if self.task != task:
-            raise AttributeError(f"this is a {self.task}: only a {task} has that. Convert with task={task!r}")
+    def _map_blocks(self, compute: Callable[["Predictive"], Tensor]) -> Tensor:
+        """`compute`, which has an answer for every row, in blocks of rows if the outputs are many."""
+        if self.outputs.numel() <= BLOCK_SIZE or len(self) < 2 or self.outputs.requires_grad:
+            return compute(self)
+        buffer, rows = RowBuffer(0, len(self)), max(1, BLOCK_SIZE * len(self) // self.outputs.numel())
+        for block in self.outputs.split(rows, dim=1):
+            values = compute(Predictive(block, self.task))
+            buffer.take_rows(values.shape, values).copy_(values)
+        return buffer.get_rows()
+
+
+@dataclass(frozen=True, eq=False)
+class PredictiveSummary(Answer):
+    """The averages of `count` members over B rows, without the members: `ensemble.predict(x, members=False)`.
+
+    It has the names of a `Predictive`, but for `outputs`, `members` and `member_log_probs`. `averages` holds log_probs,
+    expected_entropy and disagreement of a classification, mean and variance of a regression.
+    """
+
+    count: int
+    averages: Mapping[str, Tensor] = field(repr=False)
+    task: Task = "classification"
+
+    def __len__(self) -> int:
+        return len(next(iter(self.averages.values())))
+
+    @property
+    def log_probs(self) -> Tensor:
+        return self._get("log_probs", "classification")
+
+    @property
+    def expected_entropy(self) -> Tensor:
+        return self._get("expected_entropy", "classification")
+
+    @property
+    def disagreement(self) -> Tensor:
+        return self._get("disagreement", "classification")
+
+    @property
+    def mean(self) -> Tensor:
+        return self._get("mean", "regression")
+
+    @property
+    def variance(self) -> Tensor:
+        return self._get("variance", "regression")
+
+    @property
+    def outputs(self) -> NoReturn:
+        raise self._refuse("outputs")
+
+    @property
+    def members(self) -> NoReturn:
+        raise self._refuse("members")
+
+    @property
+    def member_log_probs(self) -> NoReturn:
+        raise self._refuse("member_log_probs")
+
+    def _get(self, name: str, task: Task) -> Tensor:
+        self._needs(task)
+        return self.averages[name]
+
+    def _refuse(self, name: str) -> AttributeError:
+        return AttributeError(f"a prediction without members has no {name}: call predict(x), with members=True, to keep them")
+
+
+def count_votes(log_probs: Tensor) -> Tensor:
+    """How many members choose each class: `[M, B, C, …]` → `[B, C, …]`."""
+    labels = log_probs.argmax(2).transpose(0, 1)  # [B, M, …]
+    return labels.new_zeros(log_probs.shape[1:]).scatter_add_(1, labels, torch.ones_like(labels))
+
+
+def compute_disagreement(votes: Tensor, count: int, dtype: torch.dtype) -> Tensor:
+    """The share of pairs of `count` members that differ, from their votes `[B, C, …]` → `[B, …]`."""
+    equal = (votes * (votes - 1)).sum(1).to(dtype)  # ordered pairs that agree
+    return 1 - equal / (count * (count - 1)) if count > 1 else torch.zeros_like(equal)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils.data import BatchSampler
 
 
 class Views(NamedTuple):
@@ -118,6 +119,20 @@ def call_network(net: nn.Module, batch: Any) -> Any:
 def is_loader(x: Any) -> bool:
     """Whether x yields batches, as a DataLoader does, and is not a batch itself."""
     return not isinstance(x, (Tensor, tuple, list, dict)) and isinstance(x, Iterable)
+
+
+def count_all_rows(x: Any) -> int:
+    """The rows of a batch, or those that a DataLoader will yield; 0 if that is not known."""
+    if not is_loader(x):
+        return count_rows(x)
+    batches = getattr(x, "batch_sampler", None)
+    if type(batches) is not BatchSampler:
+        return 0
+    try:
+        rows = len(batches.sampler)  # type: ignore[arg-type]
+    except TypeError:  # an endless sampler
+        return 0
+    return rows - rows % batches.batch_size if batches.drop_last else rows
 
 
 def leave_targets_out(batch: Any) -> Any:

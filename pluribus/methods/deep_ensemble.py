@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from ..core.affine import get_weight_and_bias as affine_parts
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
-from ..core.execution import Executor
+from ..core.execution import CHUNK_SIZE, Executor
 from ..core.folding import Chain
 from ..core.heads import OwnWeights
 from ..core.initialization import redraw_weights
@@ -131,9 +131,25 @@ class PartsExecutor(Executor):
     def choose_chunk_rows(self, ensemble: Ensemble) -> int:
         return min(part.executor.choose_chunk_rows(part) for part in list_parts(ensemble))
 
+    def split(self, ensemble: Ensemble) -> list[Ensemble]:
+        parts = list_parts(ensemble)
+        pieces = [piece for part in parts for piece in part.executor.split(part)]
+        answer = max(1 if part.executor.plan is None else part.executor.plan.answer_size for part in parts)
+        numbers = ensemble.count_members(training=False) * answer * self.choose_chunk_rows(ensemble)
+        if len(pieces) == len(parts) and numbers <= CHUNK_SIZE:
+            return [ensemble]
+        return [copy_with_parts(ensemble, [piece]) for piece in pieces]
+
 
 def list_parts(ensemble: nn.Module) -> list[Ensemble]:
     return [part for part in ensemble.net.children() if isinstance(part, Ensemble)]  # type: ignore[union-attr]
+
+
+def copy_with_parts(ensemble: Ensemble, parts: list[Ensemble]) -> Ensemble:
+    """A copy that has these parts."""
+    twin = copy.copy(ensemble)
+    twin._modules = {"net": nn.ModuleList(parts)}
+    return twin
 
 
 def pair_with_views(ensemble: Ensemble, x: Any) -> list[tuple[Ensemble, Any]]:
@@ -185,9 +201,7 @@ class Deep(Ensemble):
 
     def freeze(self, samples: int | None = None) -> Ensemble:
         """A copy in which every part's draws are fixed."""
-        twin = copy.copy(self)
-        twin._modules = {"net": nn.ModuleList([part.freeze(samples) for part in list_parts(self)])}
-        return twin
+        return copy_with_parts(self, [part.freeze(samples) for part in list_parts(self)])
 
     @property
     def is_frozen(self) -> bool:

@@ -1,0 +1,138 @@
+"""How an ensemble answers many rows: chunk by chunk, by groups of members where these are many, into memory taken once.
+
+The outputs of all members are written into one tensor as they come. Where members are not needed, sums over them are kept for
+the chunk at hand, and averages for every row. Both ways run the same chunks and groups, so they draw the same noise.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from . import pytrees
+from .modes import get_evaluation_copy
+from .predictive import Predictive, PredictiveSummary, Task, compute_disagreement, count_votes
+from .row_buffer import RowBuffer
+from .spec import require_count
+
+if TYPE_CHECKING:
+    from .ensemble import Ensemble
+
+
+def predict_rows(
+    ensemble: "Ensemble", x: Any, batch_size: int | None = None, members: bool = True
+) -> Predictive | PredictiveSummary:
+    """The answer to all rows of a batch or loader in evaluation mode, without gradients: see `Ensemble.predict`."""
+    if batch_size is not None:
+        require_count("batch_size", batch_size, 1, "rows are answered in chunks of at least one")
+    answer = predict_members if members else predict_summary
+    if not torch.is_grad_enabled():
+        return answer(ensemble, x, batch_size)
+    with torch.no_grad():
+        return answer(ensemble, x, batch_size)
+
+
+def predict_members(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Predictive:
+    """The outputs of all members for a batch, or for all batches of a loader."""
+    if not pytrees.is_loader(x):
+        size, groups = choose_sizes(ensemble, x, batch_size)
+        if len(groups) == 1 and pytrees.count_rows(x) <= size:
+            return Predictive(groups[0](ensemble.executor.lay_out(x)), ensemble.task)
+    buffer = RowBuffer(1, pytrees.count_all_rows(x))
+    for chunk, groups in split_work(ensemble, x, batch_size):
+        sizes = [group.members for group in groups]
+        for number, group in enumerate(groups):
+            outputs = group(chunk)
+            if len(outputs) != sizes[number]:
+                raise ValueError(f"the ensemble must answer for each of {sizes[number]} members, got {len(outputs)} answers")
+            if number == 0:
+                parts = buffer.take_rows((sum(sizes), *outputs.shape[1:]), outputs).split(sizes)
+            parts[number].copy_(outputs)
+    return Predictive(buffer.get_rows(), ensemble.task)
+
+
+def predict_summary(ensemble: "Ensemble", x: Any, batch_size: int | None) -> PredictiveSummary:
+    """The averages over the members for a batch, or for all batches of a loader."""
+    expected, sums = pytrees.count_all_rows(x), RunningSums(ensemble.task)
+    buffers: dict[str, RowBuffer] = {}
+    for chunk, groups in split_work(ensemble, x, batch_size):
+        sums = RunningSums(ensemble.task)
+        for group in groups:
+            sums.add(group(chunk))
+        for name, values in sums.compute_averages().items():
+            buffer = buffers.setdefault(name, RowBuffer(0, expected))
+            buffer.take_rows(values.shape, values).copy_(values)
+    return PredictiveSummary(sums.count, {name: buffer.get_rows() for name, buffer in buffers.items()}, ensemble.task)
+
+
+def split_work(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Iterator[tuple[Any, "list[Ensemble]"]]:
+    """Every chunk of rows, and the ensembles that answer it, each for a part of the members, in evaluation mode.
+
+    Raises `ValueError` if x is a loader without batches.
+    """
+    count = 0
+    for batch in map(pytrees.leave_targets_out, x) if pytrees.is_loader(x) else [x]:
+        size, groups = choose_sizes(ensemble, batch, batch_size)
+        for start in range(0, max(pytrees.count_rows(batch), 1), size):
+            count += 1
+            yield ensemble.executor.lay_out(pytrees.slice_rows(batch, start, size)), groups
+    if count == 0:
+        raise ValueError("a loader must yield at least one batch, got none")
+
+
+def choose_sizes(ensemble: "Ensemble", x: Any, batch_size: int | None) -> "tuple[int, list[Ensemble]]":
+    """How many rows of a batch to answer at once, and by which ensembles, in evaluation mode, one after the other."""
+    executor = ensemble.executor
+    if executor.plan is None:
+        executor.prepare(ensemble, x)
+    twin = get_evaluation_copy(ensemble)
+    return batch_size or executor.choose_chunk_rows(twin), executor.split(twin)
+
+
+class RunningSums:
+    """Sums over the members' answers to one chunk of rows, which come in groups of members.
+
+    Log-probabilities are added by a stable log-sum-exp; means and squared deviations of groups are merged as by Chan et al.,
+    "Updating formulae and a pairwise algorithm for computing sample variances", 1979.
+    """
+
+    log_sum: Tensor  # of a classification
+    entropy: Tensor
+    votes: Tensor
+    mean: Tensor  # of a regression
+    squares: Tensor
+
+    def __init__(self, task: Task) -> None:
+        self.task, self.count = task, 0
+
+    def add(self, outputs: Tensor) -> None:
+        """Add the outputs of a group of members, `[M, B, C, …]`."""
+        p, count = Predictive(outputs, self.task), len(outputs)
+        if self.task == "classification":
+            log_probs = p.member_log_probs
+            log_sum, votes = log_probs.logsumexp(0), count_votes(log_probs)
+            entropy = torch.special.entr(log_probs.exp_()).sum(2).sum(0)
+            first = self.count == 0
+            self.log_sum = log_sum if first else torch.logaddexp(self.log_sum, log_sum)
+            self.entropy = entropy if first else self.entropy + entropy
+            self.votes = votes if first else self.votes + votes
+        else:
+            mean, squares = p.mean, p.variance * count
+            if self.count:
+                total, shift = self.count + count, mean - self.mean
+                squares = self.squares + squares + shift.square() * (self.count * count / total)
+                mean = self.mean + shift * (count / total)
+            self.mean, self.squares = mean, squares
+        self.count += count
+
+    def compute_averages(self) -> dict[str, Tensor]:
+        """The averages over all members that were added, by the names that they have in a `PredictiveSummary`."""
+        if self.task == "regression":
+            return {"mean": self.mean, "variance": self.squares / self.count}
+        return {
+            "log_probs": self.log_sum - math.log(self.count),
+            "expected_entropy": self.entropy / self.count,
+            "disagreement": compute_disagreement(self.votes, self.count, self.entropy.dtype),
+        }
