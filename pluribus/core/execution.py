@@ -23,6 +23,7 @@ from .members import MemberLayer, RecomputationError, RowsChangedError, name_lay
 from .output import select_output
 from .passes import Branch, Pass, Plan, call_in_pass
 from .pytrees import Views
+from .shares import find_share
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -87,7 +88,8 @@ class Executor:
         dealt = isinstance(x, Views)
         rows = pytrees.count_rows(x.select(0) if dealt else x)
         count = ensemble.members if probe is None else probe.count
-        if self.runs_apart(ensemble, plan, rows):
+        share = None if probe is not None else find_share(rows)
+        if self.runs_apart(ensemble, plan, rows if share is None else share.rows):
             each = [x.select(index) if dealt else x for index in range(count)]
             if plan.writes_input and not dealt:
                 each = [pytrees.copy_tensors(view) for view in each]
@@ -98,13 +100,17 @@ class Executor:
             entering = pytrees.map_tensors(lambda leaf: pytrees.repeat_rows(leaf, count), x)
         else:
             entering = x
-        current = Pass(count, rows, plan, dealt=dealt, probe=probe)
+        current = Pass(count, rows, plan, dealt=dealt, probe=probe, share=share)
         answer = select_output(call_in_pass(current, pytrees.call_network, ensemble.net, entering), ensemble.output)
         return check_answer(answer, count * rows).unflatten(0, (count, rows))
 
     def run_alone(self, ensemble: "Ensemble", x: Any, index: int, plan: Plan = LOOP, probe: Any = None) -> Tensor:
         """One member in a pass of its own: `[B, …]` → `[B, C]`."""
-        current = Pass(ensemble.members if probe is None else probe.count, pytrees.count_rows(x), plan, only=index, probe=probe)
+        rows = pytrees.count_rows(x)
+        if probe is None:
+            current = Pass(ensemble.members, rows, plan, only=index, share=find_share(rows))
+        else:
+            current = Pass(probe.count, rows, plan, only=index, probe=probe)
         return select_output(call_in_pass(current, pytrees.call_network, ensemble.net, x), ensemble.output)
 
     def runs_apart(self, ensemble: "Ensemble", plan: Plan, rows: int) -> bool:

@@ -19,6 +19,7 @@ from . import noise, pytrees
 from .affine import copy_to_meta
 from .errors import Unsupported
 from .passes import UNKNOWN, LayerFacts, Pass, call_in_pass, get_pass
+from .shares import Share
 
 
 class RowsChangedError(RuntimeError):
@@ -117,8 +118,8 @@ class MemberLayer(Converted):
             return call_in_pass(self._recall(), self.forward, x)
         shared = current.only is not None or self.gets_shared_rows(current)
         self.check_rows(current, x)
-        y = self.respond(x.unsqueeze(0) if shared else x.reshape(current.count, x.shape[0] // current.count, *x.shape[1:]))
-        return (y if current.probe is None else self.mark(y)).flatten(0, 1)
+        y = self.respond(pytrees.split_members(x, 1 if shared else current.count))
+        return pytrees.join_members(y if current.probe is None else self.mark(y))
 
     # --- what the pass says ---------------------------------------------------------------------------------------
 
@@ -179,10 +180,11 @@ class MemberLayer(Converted):
         current = get_pass() or self._recall()
         return stacked if current.only is None else stacked[current.only : current.only + 1]
 
-    def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], like: Tensor) -> Tensor:
+    def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], like: Tensor, per_row: bool = True) -> Tensor:
         """Noise for every member that runs, `[M, *shape]`: `sample` is `torch.randn` or `torch.rand`.
 
-        Half precisions are drawn in single: eight bits of a uniform number would round every rate to 1/256.
+        Noise is drawn `per_row`, so that the first axis of `shape` has the rows of the batch, or once for all rows, as that of
+        weights is. Half precisions are drawn in single: eight bits of a uniform number would round every rate to 1/256.
         """
         current = self.current
         if current.probe is not None:
@@ -190,16 +192,25 @@ class MemberLayer(Converted):
             current.probe.sizes.append(math.prod(shape))
             return current.probe.draw(sample, shape, current.only).to(like.device)
         dtype = like.dtype if like.dtype == torch.double else torch.float
-        flat = sample(current.computed * math.prod(shape), dtype=dtype, device=like.device)
-        return noise.arrange_like(flat, (current.computed, *shape), like)
+        share, whole = self._widen((current.computed, *shape), per_row)
+        drawn = noise.arrange_like(sample(math.prod(whole), dtype=dtype, device=like.device), whole, like)
+        return drawn if share is None else share.take(drawn, axis=1)
 
     def draw_dropout_mask(self, rate: float, shape: Sequence[int], like: Tensor) -> tuple[Tensor, float]:
         """A mask `[M, *shape]` of zeros and ones for every member that runs, and its rate, rounded (see `noise`)."""
         near, current = noise.round_rate(rate), self.current
         if near is None or current.probe is not None or like.device.type != "cpu" or torch.compiler.is_compiling():
             return self.draw(torch.rand, shape, like) >= rate, rate
-        mask = noise.draw_mask(current.computed * math.prod(shape), near)
-        return noise.arrange_like(mask, (current.computed, *shape), like), near.rate
+        share, whole = self._widen((current.computed, *shape))
+        mask = noise.arrange_like(noise.draw_mask(math.prod(whole), near), whole, like)
+        return mask if share is None else share.take(mask, axis=1), near.rate
+
+    def _widen(self, shape: Sequence[int], per_row: bool = True) -> tuple[Share | None, Sequence[int]]:
+        """For which shape to draw noise `[M, B, …]`: if the rows are a share of a batch, that share, and the shape for all."""
+        current = self.current
+        if current.share is None or not per_row or len(shape) < 2 or shape[1] % current.rows:
+            return None, shape
+        return current.share, current.share.widen(shape, axis=1)
 
     def mark(self, y: Tensor) -> Tensor:
         """During a search, `[M, B, …]` with every member's answer distorted in its own way, and kept for comparison.

@@ -10,6 +10,7 @@ rounded rate, so that means stay exact. Where rounding would change the rate, or
 takes sixteen bits; and a uniform number where these are too few, or on a device other than the CPU.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -75,5 +76,7 @@ def arrange_like(flat: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
     """Numbers in a row as a tensor of this shape, `[M, …]`, its axes in memory as those of `like`, `[1 or M, …]`."""
     if like.dim() != len(shape) or like.is_contiguous():
         return flat.view(*shape)
-    order = [0, *sorted(range(1, like.dim()), key=like.stride, reverse=True)]
+    # The stride of a single row says nothing, and there may be more rows in `shape`: then rows come first, as they usually do.
+    strides = [math.inf if axis == 1 and like.shape[1] == 1 else like.stride(axis) for axis in range(like.dim())]
+    order = [0, *sorted(range(1, like.dim()), key=strides.__getitem__, reverse=True)]
     return flat.view([shape[axis] for axis in order]).permute([order.index(axis) for axis in range(len(order))])

@@ -13,6 +13,8 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from .shares import Share
+
 
 class Branch(NamedTuple):
     """Where the members part."""
@@ -115,6 +117,8 @@ class Pass:
     dealt: bool = False
     """The batch enters the network branched: each member has rows of its own."""
     probe: Probe | None = None
+    share: Share | None = None
+    """Which part of a batch its rows are, where several processes share it."""
 
     @property
     def computed(self) -> int:

@@ -86,6 +86,16 @@ def repeat_rows(leaf: Tensor, times: int) -> Tensor:
     return torch.cat([leaf] * times)  # keeps channels last where they are; a flattened expansion would not
 
 
+def join_members(x: Tensor) -> Tensor:
+    """`[M, B, …]` → `[M·B, …]`. Of one member and one row, flattening would lose that channels are last in memory."""
+    return x.squeeze(0) if x.shape[0] == 1 else x.flatten(0, 1)
+
+
+def split_members(x: Tensor, count: int) -> Tensor:
+    """`[M·B, …]` → `[M, B, …]`."""
+    return x.unsqueeze(0) if count == 1 else x.reshape(count, x.shape[0] // count, *x.shape[1:])
+
+
 def gather_rows(leaf: Tensor, index: Tensor) -> Tensor:
     """Rows by an index `[M, B]` → `[M, B, …]`, with channels last where they are."""
     index = index.to(leaf.device)
@@ -93,6 +103,14 @@ def gather_rows(leaf: Tensor, index: Tensor) -> Tensor:
         return leaf[index]
     rows = leaf[index.flatten()].contiguous(memory_format=torch.channels_last)
     return rows.unflatten(0, index.shape)
+
+
+def select_dealt_rows(leaf: Tensor, rows: Tensor) -> Tensor:
+    """Some rows of every member: `[M, B, …]` by an index `[b]` → `[M, b, …]`, with channels last where they are."""
+    taken = leaf.index_select(1, rows.to(leaf.device))
+    if not is_channels_last(leaf.flatten(0, 1)):
+        return taken
+    return taken.flatten(0, 1).contiguous(memory_format=torch.channels_last).unflatten(0, taken.shape[:2])
 
 
 def is_channels_last(leaf: Tensor) -> bool:

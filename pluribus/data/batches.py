@@ -1,7 +1,7 @@
 """Batches in an order that depends on the seed and the epoch alone, so that a run can be resumed at any batch.
 
-The batch size is that of all processes together: each process takes its share of the rows of every batch, so that a run on two
-processes takes the same steps as on one.
+The batch size is that of all processes together: each process takes its share of the rows of every batch (or, if `whole`, all
+of them), so that a run on two processes takes the same steps as on one.
 """
 
 import random
@@ -17,6 +17,7 @@ from torch import Generator, Tensor
 from ..core import pytrees
 from ..core.errors import DataError
 from ..core.seeds import derive_seed, set_seed
+from ..core.shares import Share
 from .augmentation import augment, draw_augmentation
 from .dataset import Part
 from .preparation import Preparation
@@ -25,21 +26,26 @@ ORDER, AUGMENTATION = 1, 2  # places of the seed
 
 
 class Batch(NamedTuple):
-    """Inputs `[B, …]`, targets `[B]`, and the weight of this process's mean loss, with which the processes' average is the
-    mean over the whole batch."""
+    """Inputs `[B, …]`, targets `[B]`, and the share of the batch that this process has."""
 
     x: Any
     y: Tensor
-    weight: float = 1.0
+    share: Share
 
 
 class Batches(ABC):
-    """The batches of an epoch. Set `epoch` and `start` (the batch to begin with) before iterating."""
+    """The batches of an epoch. Set `epoch` and `start` (the batch to begin with) before iterating.
+
+    Process `rank` of `world` gets its share of the rows; if `whole`, all rows, of which it has to take its share itself. A
+    batch has `least` rows or more.
+    """
 
     epoch = 0
     start = 0
     rank = 0
     world = 1
+    whole = False
+    least = 1
 
     def __iter__(self) -> Iterator[Batch]:
         start, self.start = self.start, 0  # not earlier, because Lightning makes iterators that it never uses
@@ -52,12 +58,11 @@ class Batches(ABC):
     def batches(self, start: int) -> Iterator[Batch]:
         """The batches of this epoch from number `start` on."""
 
-    def weight(self, rows: int) -> float:
-        """The weight of this process's mean loss for a batch of `rows` rows. Raises: DataError if a process has no row."""
-        if rows < self.world:
+    def get_share(self, rows: int) -> Share:
+        """This process's share of a batch of `rows` rows. Raises: DataError if a process has no row."""
+        if rows < max(self.least, self.world):
             raise DataError(f"a batch of {rows} rows cannot be shared by {self.world} processes: use larger batches")
-        own = len(range(self.rank, rows, self.world))
-        return own * self.world / rows
+        return Share(self.rank, self.world, rows)
 
 
 class TensorBatches(Batches):
@@ -89,7 +94,7 @@ class TensorBatches(Batches):
         full, rest = divmod(len(self.part), self.size)
         # One row has no batch statistics. A shuffled epoch leaves such a rest out (other rows in every epoch); otherwise it
         # joins the last batch, so that every process has rows.
-        return full + (rest >= (2 * self.world if self.shuffled else self.world))
+        return full + (rest >= max(self.least, self.world, 2 if self.shuffled else 1))
 
     def batches(self, start: int) -> Iterator[Batch]:
         count = len(self.part)
@@ -99,13 +104,15 @@ class TensorBatches(Batches):
         for number in range(start, len(self)):
             last = not self.shuffled and number == len(self) - 1
             rows = order[number * self.size :] if last else order[number * self.size : (number + 1) * self.size]
-            own = rows[self.rank :: self.world]
+            taken = slice(None) if self.whole else slice(self.rank, None, self.world)
+            own = rows[taken]
             x = self.part.x[own]
             if self.augmentation != "none":
                 generator = torch.Generator().manual_seed(derive_seed(self.seed, AUGMENTATION, self.epoch, number))
                 drawn = draw_augmentation(self.augmentation, len(rows), generator)
-                x = augment(x, drawn[self.rank :: self.world])
-            yield Batch(self.preparation(x), self.preparation.scale_targets(self.part.y[own]), self.weight(len(rows)))
+                x = augment(x, drawn[taken])
+            share = self.get_share(len(rows))
+            yield Batch(self.preparation(x), self.preparation.scale_targets(self.part.y[own]), share)
 
 
 class LoaderBatches(Batches):
@@ -144,11 +151,11 @@ class LoaderBatches(Batches):
                     return
             if number < start:
                 continue
-            rows = len(y)
-            if self.world > 1:
+            share = self.get_share(len(y))
+            if self.world > 1 and not self.whole:
                 x = pytrees.map_tensors(lambda leaf: leaf[self.rank :: self.world], x)
                 y = y[self.rank :: self.world]
-            yield Batch(x, y, self.weight(rows))
+            yield Batch(x, y, share)
 
 
 @contextmanager

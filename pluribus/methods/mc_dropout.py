@@ -140,7 +140,7 @@ class Dropping(MemberLayer):
         if row is not None:  # else it did not run in evaluation
             units = row.shape[1:]
             shape = (*units[:1], *(1 for _ in units[1:])) if self.whole_channels else units
-            self.frozen = self.draw(torch.rand, (1, *shape), row) >= self.rate
+            self.frozen = self.draw(torch.rand, (1, *shape), row, per_row=False) >= self.rate
 
     def to_plain(self, index: int) -> nn.Module:
         assert self.frozen is not None

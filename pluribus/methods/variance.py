@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from ..core.affine import AFFINE, get_weight_and_bias
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
+from ..core.pytrees import join_members, split_members
 from ..core.random_weights import RandomWeights
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject
@@ -105,7 +106,7 @@ class ZeroMean(RandomWeights):
         elif self.sample == "weights":
             y = self.affine.run_each(x, self.sigma * self.draw_noise(self.sigma))
         else:
-            std = self.compute_std(x.flatten(0, 1)).unflatten(0, x.shape[:2])  # once, if the members share x
+            std = split_members(self.compute_std(join_members(x)), len(x))  # once, if the members share x
             y = (std * self.draw(torch.randn, std.shape[1:], std)).to(x.dtype)
         return self.affine.add_to_channels(y, None if self.offset is None else self.offset.unsqueeze(0))
 
@@ -119,8 +120,8 @@ class ZeroMean(RandomWeights):
     def draw_noise(self, like: Tensor) -> Tensor:
         """Noise for one set of weights a member, `[M, *like.shape]`."""
         if self.noise == "gaussian":
-            return self.draw(torch.randn, like.shape, like).to(like.dtype)
-        uniform = self.draw(torch.rand, like.shape, like)
+            return self.draw(torch.randn, like.shape, like, per_row=False).to(like.dtype)
+        uniform = self.draw(torch.rand, like.shape, like, per_row=False)
         signed = 2 * uniform - 1 if self.noise == "uniform" else torch.where(uniform < 0.5, -1.0, 1.0)
         return signed.to(like.dtype)
 

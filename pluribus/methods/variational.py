@@ -31,6 +31,7 @@ from ..core.ensemble import Ensemble
 from ..core.initialization import measure_scale
 from ..core.losses import Criterion
 from ..core.modes import copy_for_evaluation
+from ..core.pytrees import join_members, split_members
 from ..core.random_weights import RandomWeights
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
 from ..core.surgery import Patterns, Subject
@@ -189,18 +190,18 @@ class Noisy(RandomWeights):
 
     def respond(self, x: Tensor) -> Tensor:
         answer = "sample" if self.training else self.answer
-        rows = x.flatten(0, 1)  # if the members share x, all of this is computed once
+        rows = join_members(x)  # if the members share x, all of this is computed once
         if self.frozen is not None:
             y = self.affine.run_each(x, self.draw_weights(self.pick(self.frozen)))
         elif answer == "mean":
-            y = self.affine(rows, self.mu).unflatten(0, x.shape[:2])
+            y = split_members(self.affine(rows, self.mu), len(x))
         else:
-            std = self.compute_std(rows).unflatten(0, x.shape[:2])
+            std = split_members(self.compute_std(rows), len(x))
             noise = self.draw(torch.randn, std.shape[1:], std)
             if answer == "zero-mean" or self.mean is None:
                 y = (std * noise).to(x.dtype)
             else:
-                y = self.affine(rows, self.mean).unflatten(0, x.shape[:2])
+                y = split_members(self.affine(rows, self.mean), len(x))
                 y = torch.addcmul(y, std, noise) if y.dtype == std.dtype else y + (std * noise).to(y.dtype)
         return self.affine.add_to_channels(y, None if self.offset is None else self.offset.unsqueeze(0))
 
@@ -248,7 +249,7 @@ class Noisy(RandomWeights):
 
     def freeze(self, count: int) -> None:
         still = self.answer == "mean"
-        noise = self.draw(torch.randn, self.mu.shape, self.mu).to(self.mu.dtype)
+        noise = self.draw(torch.randn, self.mu.shape, self.mu, per_row=False).to(self.mu.dtype)
         self.frozen = torch.zeros_like(noise) if still else noise
 
     def to_plain(self, index: int) -> nn.Module:

@@ -1,7 +1,9 @@
 """The LightningModule that trains and validates an ensemble. It knows no method."""
 
+import contextlib
 import copy
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -16,12 +18,15 @@ from ..core.ensemble import Ensemble
 from ..core.errors import FileError, PluribusError
 from ..core.losses import Criterion, count_losses
 from ..core.predictive import Predictive
+from ..core.pytrees import Views
 from ..core.seeds import derive_seed, set_seed
+from ..core.shares import Share
 from ..data.batches import Batch, Batches
 from ..data.preparation import Preparation
 from ..metrics.streaming import Tally
 from . import optimizers
 from .settings import Settings
+from .whole_batch import WholeBatch
 
 BINDING = ("seed", "batch_size", "optimizer", "momentum", "beta1", "nesterov", "precision")
 """Settings that a resumed run must keep. Others (epochs, lr, schedule) may be changed."""
@@ -65,6 +70,7 @@ class TrainingModule(L.LightningModule):
         self.history: list[dict[str, float]] = []
         self.tally: Tally | None = None
         self.unsharded: tuple[Ensemble] | None = None
+        self.whole_batch: WholeBatch | None = None
 
     # --- training -------------------------------------------------------------------------------------------------
 
@@ -72,6 +78,10 @@ class TrainingModule(L.LightningModule):
         for batches in (self.train_batches, self.validation_batches):
             if batches is not None:
                 batches.rank, batches.world = self.global_rank, self.trainer.world_size
+        if self.trainer.world_size > 1:
+            # Rows are dealt over the whole batch, so that every process needs all of them.
+            self.train_batches.whole = deals_rows(self.ensemble)
+            self.train_batches.least = count_least_rows(self.ensemble, self.trainer.world_size)
 
     def configure_model(self) -> None:
         shard = getattr(self.trainer.strategy, "shard", None)
@@ -96,17 +106,32 @@ class TrainingModule(L.LightningModule):
         self.train_batches.epoch = self.current_epoch
 
     def training_step(self, batch: Batch, batch_idx: int) -> STEP_OUTPUT:
-        x, y, weight = batch
+        x, y, share = batch
         step, epoch = self.global_step, len(self.train_batches)
-        set_seed(derive_seed(self.settings.seed, STEP, step, self.global_rank))
+        set_seed(derive_seed(self.settings.seed, STEP, step, 0))  # the same in all processes
         views, targets = self.ensemble.deal(self.ensemble.executor.lay_out(self.cast(x)), y)
+        if self.train_batches.whole:
+            share = share._replace(rows=targets.shape[1])
+            views, targets = take_dealt_rows(views, share), share.take(targets, axis=1)
         temper = optimizers.compute_penalty_factor(step, epoch, self.settings)
-        loss = self.ensemble.objective(self.ensemble(views), targets, self.criterion, self.rows, temper)
-        loss = loss * weight if weight != 1.0 else loss
+        loss = self.ensemble.objective(self.answer(views, share), targets, self.criterion, self.rows, temper)
+        loss = loss * share.weight if share.weight != 1.0 else loss
         self.pending.append((step, loss.detach()))
         if loss.device.type == "cpu" or len(self.pending) == 20:  # reading a loss waits for the accelerator
             self.read_losses()
         return loss
+
+    def answer(self, x: Any, share: Share) -> Tensor:
+        """Return the ensemble's answer to a share of a batch: up to rounding, that part of its answer to the whole batch."""
+        if share.world == 1:
+            return self.ensemble(x)
+        self.whole_batch = WholeBatch(share)
+        with self.whole_batch.forward():
+            return self.ensemble(x)
+
+    def backward(self, loss: Tensor, *args: Any, **kwargs: Any) -> None:
+        with contextlib.nullcontext() if self.whole_batch is None else self.whole_batch.backward():
+            super().backward(loss, *args, **kwargs)
 
     def read_losses(self) -> None:
         """Add the pending losses to the epoch's sum. Raises `Diverged` if one of them is NaN or infinite."""
@@ -136,9 +161,9 @@ class TrainingModule(L.LightningModule):
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         assert self.tally is not None
-        set_seed(derive_seed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, self.global_rank))
-        x, y, _ = batch
-        outputs = self.ensemble(self.ensemble.executor.lay_out(self.cast(x)))
+        set_seed(derive_seed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, 0))
+        x, y, share = batch
+        outputs = self.answer(self.ensemble.executor.lay_out(self.cast(x)), share)
         if self.ensemble.task == "regression":
             outputs, y = self.preparation.unscale_targets(outputs), self.preparation.unscale_targets(y)
         self.tally.add(Predictive(outputs, self.ensemble.task), y)
@@ -199,3 +224,23 @@ def make_criterion(ensemble: Ensemble, share: float) -> Criterion | None:
     if share == 0 or ensemble.task == "regression":
         return None
     return lambda output, target: F.cross_entropy(output, target, label_smoothing=share)
+
+
+def deals_rows(ensemble: Ensemble) -> bool:
+    """Whether the members see rows of their own in training, mixed from the whole batch."""
+    two = torch.arange(2)
+    return isinstance(ensemble.deal(two, two)[0], Views)
+
+
+def count_least_rows(ensemble: Ensemble, processes: int) -> int:
+    """Return how many rows a batch must have for every process to get a row of what is dealt to a member."""
+    dealt = (ensemble.deal(rows, rows)[1] for rows in map(torch.arange, itertools.count(processes)))
+    return processes + next(more for more, targets in enumerate(dealt) if targets.shape[1] >= processes)
+
+
+def take_dealt_rows(views: Any, share: Share) -> Any:
+    """Return this process's part of dealt views, `[M, B, …]`; of a deep ensemble, of the views of each part."""
+    if isinstance(views.batch, tuple) and all(isinstance(part, Views) for part in views.batch):
+        return Views(tuple(take_dealt_rows(part, share) for part in views.batch))
+    rows = torch.arange(share.rows)[share.rank :: share.world]
+    return Views(pytrees.map_tensors(lambda leaf: pytrees.select_dealt_rows(leaf, rows), views.batch))

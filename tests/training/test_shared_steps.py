@@ -1,0 +1,24 @@
+"""Several processes take the steps of one: with BatchNorm, dropout, dealt rows and drawn members. In double, here with gloo."""
+
+import pytest
+import torch
+
+from tests.training.shared_steps import CASES, train, train_in_two_processes
+
+
+@pytest.fixture(scope="module")
+def two_processes(tmp_path_factory):
+    return train_in_two_processes(tmp_path_factory.mktemp("shared") / "found.pt", list(CASES))
+
+
+def check_same(found, case) -> None:
+    history, state = train(case)
+    for ours, theirs in zip(found[0], history, strict=True):
+        assert ours == pytest.approx(theirs, abs=1e-7)
+    assert found[1].keys() == state.keys()
+    torch.testing.assert_close(found[1], state, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_processes_have_the_losses_and_weights_of_one(name, two_processes):
+    check_same(two_processes[name], CASES[name])
