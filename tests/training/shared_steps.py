@@ -29,8 +29,8 @@ from pluribus import (
 )
 from pluribus.core.spec import Spec
 
-ROWS, BATCH = 39, 12
-"""Three batches of twelve rows, and one of three: the processes have two rows and one."""
+ROWS, BATCH = 27, 12
+"""Two batches of twelve rows, and one of three: the processes have two rows and one."""
 
 
 def make_plain() -> nn.Module:
@@ -107,45 +107,48 @@ class Case:
     spec: Spec
     options: dict[str, Any] = field(default_factory=dict)
     loader: bool = False
+    slow: bool = False
 
 
 CASES = {
     "batchnorm": Case(make_normalized, Single()),
-    "dropout": Case(make_dropping, Single()),
+    "dropout": Case(make_dropping, Single(), {"epochs": 2}),
     "dropout and clipping": Case(make_dropping, Single(), {"clip": 0.5, "label_smoothing": 0.1, "augmentation": "crop-flip"}),
     "functions that draw": Case(Drawing, Single()),
     "attention and recurrence": Case(Attending, Single()),
     "gradient checkpointing": Case(Recomputing, Single()),
-    "inner, both": Case(make_both, Inner(copies=2)),
+    "inner, both": Case(make_both, Inner(copies=2), slow=True),
     "mimo": Case(make_plain, MIMO(members=2)),
     "mimo, repetitions": Case(make_plain, MIMO(members=3, batch_repetition=2, input_repetition=0.4)),
     "mimo, both": Case(make_both, MIMO(members=2, batch_repetition=2, input_repetition=0.5)),
     "mimo, loader": Case(make_both, MIMO(members=2), loader=True),
-    "mc dropout": Case(make_dropping, MCDropout(samples=3)),
+    "mc dropout": Case(make_dropping, MCDropout(samples=3), slow=True),
     "mc dropout, both": Case(make_both, MCDropout(samples=3)),
-    "variance": Case(make_normalized, Variance(samples=3)),
+    "variance": Case(make_normalized, Variance(samples=3), slow=True),
     "variance of weights": Case(make_both, Variance(samples=3, noise="bernoulli")),
     "variational": Case(make_both, VariationalDropout(samples=3)),
-    "variational, drawn penalty": Case(make_plain, VariationalDropout(samples=3, kl="monte-carlo"), {"kl_warmup": 1.0}),
+    "variational, drawn penalty": Case(
+        make_plain, VariationalDropout(samples=3, kl="monte-carlo"), {"kl_warmup": 1.0}, slow=True
+    ),
     "mixture": Case(make_both, Mixture(members=2, parameters=3.0)),
-    "batch ensemble": Case(make_both, BatchEnsemble(members=3)),
+    "batch ensemble": Case(make_both, BatchEnsemble(members=3), slow=True),
     "batch ensemble, own norms": Case(make_both, BatchEnsemble(members=2, batchnorm="own")),
-    "batch ensemble, split": Case(make_both, BatchEnsemble(members=2, batches="split")),
-    "tree": Case(make_both, TreeNet(members=2)),
-    "heads": Case(make_both, Multihead(members=3)),
-    "deep": Case(make_both, DeepEnsemble(members=2)),
+    "batch ensemble, split": Case(make_both, BatchEnsemble(members=2, batches="split"), slow=True),
+    "tree": Case(make_both, TreeNet(members=2), slow=True),
+    "heads": Case(make_both, Multihead(members=3), slow=True),
+    "deep": Case(make_both, DeepEnsemble(members=2), slow=True),
     "deep mimo": Case(make_both, DeepEnsemble(members=2, of=MIMO(members=2))),
-    "deep mc dropout": Case(make_dropping, DeepEnsemble(members=2, of=MCDropout(samples=2))),
+    "deep mc dropout": Case(make_dropping, DeepEnsemble(members=2, of=MCDropout(samples=2)), slow=True),
 }
 
 
 def train(case: Case, **options: Any) -> tuple[list[dict[str, float]], dict[str, Tensor]]:
-    """The history and the state of a run of two epochs in double precision."""
+    """The history and the state of a short run in double precision."""
     torch.manual_seed(0)
     ensemble = pluribus.ensemble(case.make(), case.spec, example=torch.randn(2, 2, 6, 6)).double()
     x, y = torch.randn(ROWS, 2, 6, 6, dtype=torch.double), torch.arange(ROWS) % 3
     data: Any = DataLoader(TensorDataset(x, y), BATCH, shuffle=True) if case.loader else (x, y)
-    settings = {"epochs": 2, "batch_size": BATCH, "optimizer": "sgd", "precision": "64", "accelerator": "cpu", "seed": 5}
+    settings = {"epochs": 1, "batch_size": BATCH, "optimizer": "sgd", "precision": "64", "accelerator": "cpu", "seed": 5}
     history = pluribus.fit(ensemble, data, (x[:15], y[:15]), progress=False, **settings | case.options | options)
     return history, ensemble.state_dict()
 

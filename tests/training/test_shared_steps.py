@@ -5,10 +5,19 @@ import torch
 
 from tests.training.shared_steps import CASES, train, train_in_two_processes
 
+FAST = [name for name, case in CASES.items() if not case.slow]
+SLOW = [name for name, case in CASES.items() if case.slow]
+
 
 @pytest.fixture(scope="module")
 def two_processes(tmp_path_factory):
-    return train_in_two_processes(tmp_path_factory.mktemp("shared") / "found.pt", list(CASES))
+    """What two processes trained, by case. One start serves all cases."""
+    return train_in_two_processes(tmp_path_factory.mktemp("shared") / "found.pt", FAST)
+
+
+@pytest.fixture(scope="module")
+def more_of_two_processes(tmp_path_factory):
+    return train_in_two_processes(tmp_path_factory.mktemp("shared") / "found.pt", SLOW)
 
 
 def check_same(found, case) -> None:
@@ -19,6 +28,12 @@ def check_same(found, case) -> None:
     torch.testing.assert_close(found[1], state, rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", FAST)
 def test_two_processes_have_the_losses_and_weights_of_one(name, two_processes):
     check_same(two_processes[name], CASES[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_two_processes_have_the_losses_and_weights_of_one_with_every_method(name, more_of_two_processes):
+    check_same(more_of_two_processes[name], CASES[name])
