@@ -60,7 +60,7 @@ class Batches(ABC):
 
     def get_share(self, rows: int) -> Share:
         """This process's share of a batch of `rows` rows. Raises: DataError if a process has no row."""
-        if rows < max(self.least, self.world):
+        if rows < self.world:
             raise DataError(f"a batch of {rows} rows cannot be shared by {self.world} processes: use larger batches")
         return Share(self.rank, self.world, rows)
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..core import pytrees
 from ..core.ensemble import Ensemble
-from ..core.errors import FileError, PluribusError
+from ..core.errors import DataError, FileError, PluribusError
 from ..core.losses import Criterion, count_losses
 from ..core.predictive import Predictive
 from ..core.pytrees import Views
@@ -81,7 +81,9 @@ class TrainingModule(L.LightningModule):
         if self.trainer.world_size > 1:
             # Rows are dealt over the whole batch, so that every process needs all of them.
             self.train_batches.whole = deals_rows(self.ensemble)
-            self.train_batches.least = count_least_rows(self.ensemble, self.trainer.world_size)
+            # In compiled code a process has batch statistics of its own, for which it needs two rows.
+            each = 2 if self.settings.compile else 1
+            self.train_batches.least = count_least_rows(self.ensemble, each * self.trainer.world_size)
 
     def configure_model(self) -> None:
         shard = getattr(self.trainer.strategy, "shard", None)
@@ -111,8 +113,7 @@ class TrainingModule(L.LightningModule):
         set_seed(derive_seed(self.settings.seed, STEP, step, 0))  # the same in all processes
         views, targets = self.ensemble.deal(self.ensemble.executor.lay_out(self.cast(x)), y)
         if self.train_batches.whole:
-            share = share._replace(rows=targets.shape[1])
-            views, targets = take_dealt_rows(views, share), share.take(targets, axis=1)
+            views, targets, share = take_dealt_rows(views, targets, share)
         temper = optimizers.compute_penalty_factor(step, epoch, self.settings)
         loss = self.ensemble.objective(self.answer(views, share), targets, self.criterion, self.rows, temper)
         loss = loss * share.weight if share.weight != 1.0 else loss
@@ -122,8 +123,11 @@ class TrainingModule(L.LightningModule):
         return loss
 
     def answer(self, x: Any, share: Share) -> Tensor:
-        """Return the ensemble's answer to a share of a batch: up to rounding, that part of its answer to the whole batch."""
+        """Return the ensemble's answer to a share of a batch: that part of its answer to the whole batch, unless compiled."""
         if share.world == 1:
+            return self.ensemble(x)
+        if self.settings.compile:  # torch would not compile where its draws are watched: each process has noise of its own
+            set_seed(derive_seed(torch.initial_seed(), self.global_rank))
             return self.ensemble(x)
         self.whole_batch = WholeBatch(share)
         with self.whole_batch.forward():
@@ -238,9 +242,14 @@ def count_least_rows(ensemble: Ensemble, processes: int) -> int:
     return processes + next(more for more, targets in enumerate(dealt) if targets.shape[1] >= processes)
 
 
-def take_dealt_rows(views: Any, share: Share) -> Any:
-    """Return this process's part of dealt views, `[M, B, …]`; of a deep ensemble, of the views of each part."""
-    if isinstance(views.batch, tuple) and all(isinstance(part, Views) for part in views.batch):
-        return Views(tuple(take_dealt_rows(part, share) for part in views.batch))
+def take_dealt_rows(views: Any, targets: Tensor, share: Share) -> tuple[Any, Tensor, Share]:
+    """Return this process's part of dealt views and targets, `[M, B, …]`, and which share of them it is."""
+    count, share = share.rows, share._replace(rows=targets.shape[1])
+    if share.rows < share.world:
+        raise DataError(
+            f"a batch of {count} rows gives {share.rows} to each member, which {share.world} processes cannot share: use larger "
+            "batches"
+        )
     rows = torch.arange(share.rows)[share.rank :: share.world]
-    return Views(pytrees.map_tensors(lambda leaf: pytrees.select_dealt_rows(leaf, rows), views.batch))
+    own = pytrees.map_tensors(lambda leaf: pytrees.select_dealt_rows(leaf, rows), views)
+    return own, share.take(targets, axis=1), share

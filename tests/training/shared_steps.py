@@ -148,7 +148,7 @@ def train(case: Case, **options: Any) -> tuple[list[dict[str, float]], dict[str,
     ensemble = pluribus.ensemble(case.make(), case.spec, example=torch.randn(2, 2, 6, 6)).double()
     x, y = torch.randn(ROWS, 2, 6, 6, dtype=torch.double), torch.arange(ROWS) % 3
     data: Any = DataLoader(TensorDataset(x, y), BATCH, shuffle=True) if case.loader else (x, y)
-    settings = {"epochs": 1, "batch_size": BATCH, "optimizer": "sgd", "precision": "64", "accelerator": "cpu", "seed": 5}
+    settings = {"epochs": 1, "batch_size": BATCH, "optimizer": "sgd", "accelerator": "cpu", "seed": 5}
     history = pluribus.fit(ensemble, data, (x[:15], y[:15]), progress=False, **settings | case.options | options)
     return history, ensemble.state_dict()
 
