@@ -247,8 +247,8 @@ def take_dealt_rows(views: Any, targets: Tensor, share: Share) -> tuple[Any, Ten
     count, share = share.rows, share._replace(rows=targets.shape[1])
     if share.rows < share.world:
         raise DataError(
-            f"a batch of {count} rows gives {share.rows} to each member, which {share.world} processes cannot share: use larger "
-            "batches"
+            f"a batch of {count} rows gives {share.rows} to each member, which {share.world} processes cannot share: use "
+            "larger batches"
         )
     rows = torch.arange(share.rows)[share.rank :: share.world]
     own = pytrees.map_tensors(lambda leaf: pytrees.select_dealt_rows(leaf, rows), views)

@@ -46,7 +46,7 @@ class Settings(BaseModel):
     label_smoothing: Share = Field(0.0, description="part of the target that is spread over all classes")
     clip: Positive | None = Field(None, description="largest norm of the gradient")
     precision: Precision = Field("32", description="32, 64, bf16-mixed or 16-mixed")
-    compile: bool = Field(False, description="torch.compile the network")
+    compile: bool = Field(False, description="torch.compile the network; each of several processes then has its own noise")
     patience: Count | None = Field(
         None, description="stop after this many epochs without a better validation NLL, and keep the best"
     )
@@ -54,7 +54,7 @@ class Settings(BaseModel):
     checkpoint_every: str = Field(
         "10m", description="interval of checkpoints, besides the end of every epoch: steps (`500`) or time (`30s`, `10m`)"
     )
-    devices: Count = Field(1, description="processes (or GPUs) on each machine")
+    devices: Count = Field(1, description="processes (or GPUs) on each machine; losses are those of one, up to rounding")
     nodes: Count = Field(1, description="number of machines")
     strategy: Strategy = Field("ddp", description="with several processes: ddp copies the weights, fsdp spreads them")
     accelerator: Literal["auto", "cpu", "gpu", "mps"] = Field("auto", description="device to compute on")

@@ -60,6 +60,27 @@ def make_both() -> nn.Module:
     )
 
 
+class Normalizing(nn.Module):
+    """BatchNorm in every form: without weights, without running statistics, with their plain mean, and on sequences."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.BatchNorm2d(2, affine=False)
+        self.second = nn.BatchNorm1d(2, track_running_stats=False)
+        self.third = nn.BatchNorm1d(8, momentum=None, eps=0.1)
+        self.frozen = nn.BatchNorm1d(8).eval().requires_grad_(False)
+        self.body, self.last = nn.Linear(72, 8), nn.Linear(8, 3)
+
+    def train(self, mode: bool = True) -> "Normalizing":
+        super().train(mode)
+        self.frozen.eval()
+        return self
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.second(self.first(x).flatten(2))
+        return self.last(self.frozen(self.third(self.body(x.flatten(1)))))
+
+
 class Drawing(nn.Module):
     """Draws by functions: dropout in place, stochastic depth, and noise on its rows."""
 
@@ -112,6 +133,7 @@ class Case:
 
 CASES = {
     "batchnorm": Case(make_normalized, Single()),
+    "every batchnorm": Case(Normalizing, Single()),
     "dropout": Case(make_dropping, Single(), {"epochs": 2}),
     "dropout and clipping": Case(make_dropping, Single(), {"clip": 0.5, "label_smoothing": 0.1, "augmentation": "crop-flip"}),
     "functions that draw": Case(Drawing, Single()),

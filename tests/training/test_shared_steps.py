@@ -37,3 +37,11 @@ def test_two_processes_have_the_losses_and_weights_of_one(name, two_processes):
 @pytest.mark.parametrize("name", SLOW)
 def test_two_processes_have_the_losses_and_weights_of_one_with_every_method(name, more_of_two_processes):
     check_same(more_of_two_processes[name], CASES[name])
+
+
+@pytest.mark.slow
+def test_sharded_weights_are_those_of_one_process(tmp_path):
+    names = ["batchnorm", "dropout and clipping", "mimo, both", "variational", "batch ensemble, own norms"]
+    found = train_in_two_processes(tmp_path / "found.pt", names, strategy="fsdp")
+    for name in names:
+        check_same(found[name], CASES[name])
