@@ -16,19 +16,13 @@ from .conftest import called
 from .files import nets
 from .test_wrong_input import check, digest
 
-ATTACKS = {
+ATTACKS = {  # tests/models/test_factories.py has more names
     "a command": {"name": "os:system", "command": "touch sprung"},
     "a process": {"name": "subprocess:Popen", "args": ["touch", "sprung"]},
     "a script": {"name": "runpy:run_path", "path_name": "payload.py"},
-    "a builtin": {"name": "builtins:exec", "source": "open('sprung', 'w')"},
-    "an import": {"name": "importlib:import_module", "package": "payload"},
     "a pickle": {"name": "torch:load", "f": "payload.pkl", "weights_only": False},
     "a pickle of joblib": {"name": "joblib:load", "filename": "payload.pkl"},
-    "an attribute of an attribute": {"name": "torch:os.system", "command": "touch sprung"},
-    "a module of a module": {"name": "torch.os:system", "command": "touch sprung"},
-    "another name of a function": {"name": "lightning.fabric.utilities.cloud_io:os", "command": "touch sprung"},
     "pluribus itself": {"name": "pluribus.models.registry:build", "model": "payload:build"},
-    "the command line": {"name": "pluribus.__main__:main"},
     "a module in the folder": {"name": "payload:build"},
     "a package in the folder": {"name": "package.payload:build"},
     "a text with control characters": {"name": "payload:\x1b[31mbuild\n"},
