@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -261,3 +262,28 @@ def test_a_picture_starts_no_program(pluribus, a_copy, work, monkeypatch):
     a_copy("digits")
     Path(work / "digit.png").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\n%%EOF\n")
     check(pluribus("predict run digit.png"), "digit.png cannot be read as an image")
+
+
+def test_the_module_takes_nothing_from_the_working_folder_once_it_runs(process, a_copy):
+    run = a_copy("digits")
+    for name in ("typer", "yaml", "lightning", "pandas"):
+        (run / f"{name}.py").write_text("open('sprung', 'w').close()\nraise SystemExit('sprung')")
+    answer = process("evaluate . --no-cost", cwd=run)
+    assert answer.code == 0, answer
+    assert not (run / "sprung").exists()
+
+
+def test_a_run_folder_contains_what_the_page_lists(pluribus, a_copy, work):
+    page = (Path(__file__).parents[2] / "SECURITY.md").read_text().partition("## What a run folder may contain")[2]
+    listed = re.findall(r"`([^`\s]+)`", page)
+    run = a_copy("digits")
+    config = rewrite(run / "config.yaml")
+    assert pluribus("evaluate run --no-cost").code == 0
+    plan(work / "grid", {"single-seed0": config})
+    assert pluribus("compare --resume grid --workers 1").code == 0
+    for folder in (run, work / "grid/single-seed0"):
+        for file in folder.rglob("*"):
+            assert any(file.match(name) for name in listed) or f"{file.name}/" in listed or "tensorboard" in file.parts, file
+    for file in (work / "grid").iterdir():
+        named = file.name in listed or file.name.startswith(("results.", "picture.", "report."))
+        assert named or file.is_dir(), file

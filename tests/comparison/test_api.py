@@ -1,5 +1,6 @@
 """The Python face: what may be passed to `compare` and `evaluate`, and what comes back."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -16,6 +17,7 @@ from pluribus.file_formats.comparison_files import Results
 from pluribus.file_formats.reading import read_json
 from pluribus.models.registry import ModelError
 from pluribus.runs.config import ConfigError, build_config
+from pluribus.runs.consent import ConsentError
 from pluribus.runs.evaluation import evaluate_run
 from pluribus.runs.loading import load_run
 from pluribus.runs.run_folder import Run
@@ -117,6 +119,26 @@ def test_a_regression_and_data_objects_are_compared():
     x = torch.randn(60, 3)
     found = pluribus.compare("mlp", (x, x.sum(1)), test=(x, x.sum(1)), methods=["single"], seeds=1, **SHORT)
     assert found.results["data"]["task"] == "regression"
+
+
+def test_a_factory_that_a_file_names_is_imported_only_if_it_is_trusted(tmp_path, monkeypatch):
+    (tmp_path / "flat_nets.py").write_text(
+        "from torch import nn\ndef build(): return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    folder, again = tmp_path / "kept", {"folder": tmp_path / "kept", "resume": True, "progress": False}
+    options = {"methods": "single", "seeds": 1, "rows": 64, "folder": folder, **SHORT}
+    pluribus.compare("flat_nets:build", "digits", **options)  # a name that is passed is consent
+    for name in ("costs.json", "single-seed0/judgement.json"):
+        (folder / name).unlink()
+    for trust in (False, "flat_nets:other", ["other_nets:build"]):
+        with pytest.raises(ConsentError, match="names the network flat_nets:build, which would run code"):
+            pluribus.compare(**again, trust=trust)
+    for trust in (True, "flat_nets:build", {"flat_nets:build"}):
+        assert pluribus.compare(**again, trust=trust).results["methods"]
+        (folder / "costs.json").unlink()
+    assert pluribus.compare("flat_nets:build", **again).results["methods"]
 
 
 def test_a_comparison_is_resumed_with_the_same_objects(found):
