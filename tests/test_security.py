@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from pluribus.file_formats.reading import parse_yaml_value
+
 from .test_promises import list_statements, list_tests
 
 ROOT = Path(__file__).parent.parent
@@ -21,6 +23,7 @@ KNOWN = {
     ("pluribus/papers/__init__.py", "importlib.import_module"): "the recipes, by names that stand in the package",
     ("pluribus/papers/page.py", "importlib.import_module"): "the recipes of a paper that was found in the package",
     ("pluribus/models/factories.py", "importlib.import_module"): "a user's own network, with consent",
+    ("pluribus/file_formats/reading.py", "yaml.load"): "nothing: its loader is a safe one, as the test below shows",
     ("pluribus/data/download_protocols.py", "subprocess.run"): "npm and apt, on `pluribus data get`",
     ("pluribus/data/cifar.py", "pickle.Unpickler"): "published pickles by their checksum, by an unpickler of arrays alone",
 }
@@ -49,6 +52,14 @@ def test_nothing_in_the_package_runs_what_a_file_holds():
     """Every call that could is known, with what it runs."""
     files = {file.relative_to(ROOT).as_posix(): file for file in (ROOT / "pluribus").rglob("*.py")}
     assert {(name, call) for name, file in files.items() for call in list_calls(file.read_text())} == set(KNOWN)
+
+
+@pytest.mark.parametrize("tag", ["object/apply:os.system", "object/new:os.system", "name:os.system", "module:os"])
+def test_yaml_builds_no_objects(tag, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="tag"):
+        parse_yaml_value(f"setting: !!python/{tag} ['touch sprung']")
+    assert not (tmp_path / "sprung").exists()
 
 
 def test_numpy_never_unpickles():
