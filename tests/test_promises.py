@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ["README.md", "docs/performance.md", "docs/several-processes.md"]
+DOCUMENTS = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
 NO_PROMISES = [  # they say whom or what something is for, how to read on, or what was done once
     "For engineers who have a model",
     "Equal epochs favour methods that cost more",
@@ -105,4 +105,4 @@ def test_the_tests_of_the_table_are_there():
 
 
 def test_the_table_is_short():
-    assert 20 < len(read_table()) <= 42
+    assert 20 < len(read_table()) <= 38  # with its head, forty lines
