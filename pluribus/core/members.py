@@ -80,6 +80,10 @@ class Converted(nn.Module):
             if known is None or not hasattr(known.template, name):
                 raise
         value = getattr(known.template, name)
+        if hasattr(known.template, "executor") and callable(value):  # it would run without numbers
+            raise AttributeError(
+                f"{self.place} is an ensemble of which every member has its own: the network must call it, and not its {name}"
+            )
         if isinstance(value, Tensor):
             raise AttributeError(
                 f"{self.place or 'the network'} was converted and has no {name} to read: leave it out, exclude={self.place!r}"

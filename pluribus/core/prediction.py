@@ -5,13 +5,16 @@ the chunk at hand, and averages for every row. Both ways run the same chunks and
 """
 
 import math
+import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 
 from . import pytrees
+from .errors import PluribusError
 from .modes import get_evaluation_copy
 from .predictive import Predictive, PredictiveSummary, Task, compute_disagreement, count_votes
 from .row_buffer import RowBuffer
@@ -28,10 +31,26 @@ def predict_rows(
     if batch_size is not None:
         require_count("batch_size", batch_size, 1, "rows are answered in chunks of at least one")
     answer = predict_members if members else predict_summary
-    if not torch.is_grad_enabled():
-        return answer(ensemble, x, batch_size)
-    with torch.no_grad():
-        return answer(ensemble, x, batch_size)
+    try:
+        if not torch.is_grad_enabled():
+            return answer(ensemble, x, batch_size)
+        with torch.no_grad():
+            return answer(ensemble, x, batch_size)
+    except RecursionError:
+        if count_predictions() > 1:
+            raise PluribusError(
+                "predict calls itself without end: a hook, or a module of the network, calls predict of the ensemble that it "
+                "is part of, and is called again by it; let it do nothing while such a call of its own runs"
+            ) from None
+        raise
+
+
+def count_predictions() -> int:
+    """How many predictions run in this thread, one inside the other."""
+    count, frame = 0, cast(FrameType | None, sys._getframe())
+    while frame is not None:
+        count, frame = count + (frame.f_code is predict_rows.__code__), frame.f_back
+    return count
 
 
 def predict_members(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Predictive:

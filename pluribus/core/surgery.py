@@ -138,6 +138,8 @@ class Subject:
     def _obstacle(self, name: str, module: nn.Module, types: tuple[type[nn.Module], ...]) -> str:
         if self._within_attention(name):
             return "inside nn.MultiheadAttention"
+        if any(hasattr(self.modules[ancestor], "executor") for ancestor in list_ancestors(name)):
+            return "inside an ensemble that is part of the network, whose members are its own"
         if parametrize.is_parametrized(module) or ("weight" in vars(module) and "weight" not in module._parameters):
             return "its weight is computed by a parametrization: remove that first, or leave it"
         if not any(type(module).forward is t.forward for t in types if isinstance(module, t)):
