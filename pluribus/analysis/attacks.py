@@ -291,8 +291,12 @@ def sample_count(ensemble: Ensemble, samples: int | None) -> Iterator[None]:
 def average_by_iteration(parts: tuple[list[Assessment], ...]) -> tuple[Tensor, Tensor]:
     """Return the share of success and the mean entropy over the rows of all batches, both `[iterations + 1]`."""
     steps = list(zip(*parts, strict=True))
-    shares = [torch.cat([each.fooled for each in step]).double().mean() for step in steps]
+    # A row whose answer is not finite has no label that an attack could have changed: the share is then NaN, as the entropy is.
     entropies = [torch.cat([each.entropy for each in step]).double().mean() for step in steps]
+    shares = [
+        torch.cat([each.fooled for each in step]).double().mean() + 0 * lost
+        for step, lost in zip(steps, entropies, strict=True)
+    ]
     return torch.stack(shares).cpu(), torch.stack(entropies).cpu()
 
 

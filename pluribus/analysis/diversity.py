@@ -46,7 +46,7 @@ def normalised_disagreement(p: Predictive, targets: Tensor) -> float:
     2.0
     """
     error = find_errors(p, targets).mean().item()
-    return disagreement(p) / error if error > 0 else 0.0
+    return disagreement(p) / error if error != 0 else 0.0
 
 
 def pairwise_kl(p: Predictive) -> float:
@@ -133,8 +133,9 @@ def bias_variance(p: Predictive, targets: Tensor) -> BiasVariance:
 
 
 def find_errors(p: Predictive, targets: Tensor) -> Tensor:
-    """Return 1 where a member errs and 0 elsewhere, `[M, B]`."""
-    labels = p.member_log_probs.argmax(2)
+    """Return 1 where a member errs, 0 elsewhere, and NaN where its answer is not finite, `[M, B]`."""
+    log_probs = p.member_log_probs
+    labels = log_probs.argmax(2)
     if targets.numel() != labels[0].numel():
         raise ValueError(f"there must be a target for each of {labels[0].numel()} labels, got {list(targets.shape)}")
-    return (labels != targets.view_as(labels[0])).double().flatten(1)
+    return (labels != targets.view_as(labels[0])).double().masked_fill(log_probs.isnan().any(2), torch.nan).flatten(1)

@@ -1,5 +1,9 @@
 """How scores are called and written in terminal tables: a score without an entry shows its key and a plain number."""
 
+import math
+
+from ..core.files import NOT_FINITE
+
 SCORE_NAMES = {
     "nll": "NLL",
     "brier": "Brier",
@@ -28,11 +32,13 @@ SHARES = (
 
 
 def format_score(name: str, value: float | None) -> str:
-    """Return a score as a percentage or a number; None, which records have for NaN and infinity, as a dash.
+    """Return a score as a percentage or a number. None is what JSON has for a number that is not finite.
 
     >>> format_score("accuracy", 0.9876), format_score("nll", 0.05)
     ('98.76 %', '0.0500')
+    >>> format_score("accuracy", float("nan"))
+    'not finite'
     """
-    if value is None:
-        return "–"
+    if value is None or not math.isfinite(value):
+        return NOT_FINITE
     return f"{100 * value:.2f} %" if name in SHARES else f"{value:.4f}"

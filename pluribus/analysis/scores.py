@@ -14,7 +14,7 @@ from torch import Tensor
 from ..core.predictive import Predictive, Task
 from ..metrics.calibration import adaptive_calibration_error, bin_by_confidence, brier_terms, sum_classwise_gaps
 from ..metrics.intervals import Interval, bootstrap
-from ..metrics.regression import gaussian_terms, is_covered
+from ..metrics.regression import coverage_terms, gaussian_terms
 from ..metrics.selective import risk_coverage_curve
 
 BINS = 15
@@ -42,6 +42,8 @@ class RowScores:
 
     def __init__(self) -> None:
         self.parts: list[Tensor] = []
+        self.not_finite = 0
+        """How many rows have an answer that is not finite; one of them makes every score NaN."""
 
     def __len__(self) -> int:
         return sum(part.shape[1] for part in self.parts)
@@ -89,13 +91,15 @@ class ClassificationScores(RowScores):
         members = p.member_log_probs  # [M, B, C]
         truth = targets.long().view(1, -1, 1).expand(len(members), -1, 1)
         own = -members.gather(2, truth).squeeze(2)  # [M, B]
-        wrong = (members.argmax(2) != targets.view(1, -1)).double()
+        wrong = (members.argmax(2) != targets.view(1, -1)).double().masked_fill(members.isnan().any(2), torch.nan)
         log_probs = p.log_probs
         top, labels = log_probs.max(1)
-        right = labels == targets.view_as(labels)
+        lost = top.isnan()
+        self.not_finite += int(lost.sum().item())
+        right = (labels == targets.view_as(labels)).double().masked_fill(lost, torch.nan)
         self.append(
             *(p.nll(targets), brier_terms(p, targets), top.exp(), right, p.entropy, p.mutual_information, p.disagreement),
-            *(own.mean(0), 1 - wrong.mean(0), labels),
+            *(own.mean(0), 1 - wrong.mean(0), labels.masked_fill(lost, -1)),
         )
         self._add_counts(log_probs.exp().double(), targets, members.double(), wrong)
 
@@ -136,7 +140,7 @@ class ClassificationScores(RowScores):
         """The measures of `analysis.diversity`, computed from sums."""
         rows, count = len(self), len(self.errors)
         differ, error = self.mean("disagreement"), self.errors.sum().item() / (rows * count)
-        found = {"disagreement": differ, "normalised_disagreement": differ / error if error > 0 else 0.0}
+        found = {"disagreement": differ, "normalised_disagreement": differ / error if error != 0 else 0.0}
         if count == 1:
             return found | {"pairwise_kl": 0.0, "error_correlation": 1.0}
         rate = self.errors / rows
@@ -207,12 +211,13 @@ class RegressionScores(RowScores):
         """Add a batch: predictions of B rows, and their targets."""
         values, truth = p.members.double().flatten(2), targets.view_as(p.mean).double().flatten(1)
         mean = values.mean(0)
+        self.not_finite += int((~mean.isfinite().all(1)).sum().item())
         kept = [(mean - truth).square().mean(1), (values - mean).square().mean((0, 2)), (values - truth).square().mean((0, 2))]
         kept.append(mean.mean(1))
         if self.noise is not None:
             kept += [term.flatten(1).mean(1) for term in gaussian_terms(p, targets, self.noise)]
-            held = (is_covered(p, targets, share, self.noise) for share in (0.5, 0.95))
-            kept += [each.double().flatten(1).mean(1) for each in held]
+            held = (coverage_terms(p, targets, share, self.noise) for share in (0.5, 0.95))
+            kept += [each.flatten(1).mean(1) for each in held]
         self.append(*kept)
 
     def scores(self) -> Scores:

@@ -44,7 +44,8 @@ def evaluate(
 ) -> None:
     """Evaluate a run: scores with intervals, calibration, members, diversity and cost; shift and attacks on request.
 
-    The result is written to evaluation.json in the folder of the run.
+    The result is written to evaluation.json in the folder of the run. If an answer is NaN or infinite, so are the scores over
+    its row; the exit code is then 2.
     """
     from rich.progress import Progress
 
@@ -52,6 +53,7 @@ def evaluate(
     from ..core.suggestions import describe_unknown
     from ..runs.config import ConfigError, split_choices
     from ..runs.evaluation import build_evaluation_settings, evaluate_run
+    from ..runs.prediction import NotFiniteError
 
     if split not in ("train", "validation", "test"):
         raise ConfigError(describe_unknown("split", split, ("train", "validation", "test")))
@@ -76,6 +78,8 @@ def evaluate(
         result = evaluate_run(run, split, data, samples, settings, base, cost, report)
     if as_json:
         print_json(result)
-        return
-    print_evaluation(result)
-    typer.echo(f"All results are in {run / 'evaluation.json'}")
+    else:
+        print_evaluation(result)
+        typer.echo(f"All results are in {run / 'evaluation.json'}")
+    if result["not_finite"]:
+        raise NotFiniteError(f"the run has no finite answer to {result['not_finite']:,} of {result['rows']:,} rows")

@@ -27,19 +27,25 @@ def predict(
     """Predict labels of new images or table rows, with confidence and uncertainty; for a regression, value and spread.
 
     Uncertainty is the entropy of the prediction in nats, mutual information the part of it on which members disagree.
+    A row whose answer is NaN or infinite has no label and is flagged; the exit code is then 2.
     """
     from rich.table import Table
 
-    from ..runs.prediction import predict_files
+    from ..runs.prediction import NotFiniteError, predict_files
 
-    table = None
-    with consent_to_repeated(model, trust):
-        for row in predict_files(run, files, samples, as_text=not as_json):
-            if as_json:
-                print_json(row)
-                continue
-            if table is None:
-                table = Table(*row)
-            table.add_row(*row.values())
+    table, failure = None, None
+    try:
+        with consent_to_repeated(model, trust):
+            for row in predict_files(run, files, samples, as_text=not as_json):
+                if as_json:
+                    print_json(row)
+                    continue
+                if table is None:
+                    table = Table(*row)
+                table.add_row(*row.values())
+    except NotFiniteError as error:  # raised after the last row: the others are worth showing
+        failure = error
     if table is not None:
         create_console().print(table)
+    if failure is not None:
+        raise failure

@@ -177,7 +177,7 @@ class ComparisonFolder:
         nll = draws["nll"]
         left = [name for name in finished if nll is not None and name not in nll.values]
         methods = [self.describe_method(name, cells, judged, costs.get(name), draws) for name, cells in finished.items()]
-        notes = [*self.about["notes"], *self.note_short_runs(finished), *describe_unpaired(left)]
+        notes = [*self.about["notes"], *self.note_short_runs(finished), *describe_unpaired(left), *describe_not_finite(judged)]
         facts = Run(self.path / next(iter(finished.values()))[0].name)
         data = facts.read_json("data.json")
         config = read_config(facts.config)
@@ -303,6 +303,16 @@ class ComparisonFolder:
 def describe_unpaired(methods: list[str]) -> list[str]:
     """A note for each method that cannot be compared in pairs."""
     return [f"{name} lacks a seed, or has an infinite NLL: no gain, share or recommendation for it." for name in methods]
+
+
+def describe_not_finite(judged: dict[str, dict[int, Json]]) -> list[str]:
+    """A note for each run whose answers to some rows are not finite."""
+    return [
+        f"{name}, seed {seed} has no finite answer to {one['not_finite']:,} of {one['rows']:,} rows: its scores are not finite."
+        for name, seeds in judged.items()
+        for seed, one in seeds.items()
+        if one.get("not_finite")
+    ]
 
 
 def describe_few_seeds(seeds: int) -> str:

@@ -10,12 +10,14 @@ over rows alone. An interval is for one comparison: among many methods, one is m
 """
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..core.files import restore_number
 from ..core.tensor_files import read_tensors
 from ..data.corruptions import STANDARD
 from ..metrics.intervals import Interval, central_interval
@@ -26,15 +28,16 @@ DRAWS, AT_ONCE = 2000, 100
 Json = dict[str, Any]
 
 
-def summarize_seeds(values: list[float], interval: tuple[float, float] | None = None) -> Json:
-    """The mean over seeds, the standard deviation, and the value of each seed.
+def summarize_seeds(values: list[float] | list[float | None], interval: tuple[float, float] | None = None) -> Json:
+    """The mean over seeds, the standard deviation, and the value of each seed. A seed without a finite value makes them NaN.
 
     >>> summarize_seeds([1.0, 3.0])
     {'mean': 2.0, 'std': 1.4142135623730951, 'seeds': [1.0, 3.0]}
     """
-    mean = sum(values) / len(values)
-    spread = math.sqrt(sum((v - mean) ** 2 for v in values) / (len(values) - 1)) if len(values) > 1 else None
-    found = {"mean": mean, "std": spread, "seeds": values}
+    numbers = [restore_number(value) for value in values]
+    middle = mean(numbers)
+    spread = math.sqrt(sum((v - middle) ** 2 for v in numbers) / (len(values) - 1)) if len(values) > 1 else None
+    found = {"mean": middle, "std": spread, "seeds": numbers}
     return found | ({"low": interval[0], "high": interval[1]} if interval else {})
 
 
@@ -49,6 +52,7 @@ def combine_seeds(judged: dict[int, Json], base: dict[int, Json]) -> Json:
     tempered = [one["tempered"] for one in each]
     found = {
         "members": each[0]["members"],
+        "not_finite": sum(one.get("not_finite", 0) for one in each),
         "scores": summarize_scores([one["scores"] for one in each]),
         "member_scores": summarize_scores([one["member_scores"] for one in each]),
         "diversity": summarize_scores([one["diversity"] for one in each]),
@@ -67,18 +71,21 @@ def combine_seeds(judged: dict[int, Json], base: dict[int, Json]) -> Json:
 
 
 def pool_reliability(each: list[Json]) -> Json:
-    """Pool the reliability bins over the rows of all seeds."""
+    """Pool the reliability bins over the rows of all seeds; one without rows is None, one without a finite mean NaN."""
     count = [sum(counts) for counts in zip(*(one["count"] for one in each), strict=True)]
     result: Json = {"count": count}
     for name in ("confidence", "accuracy"):
-        sums = [sum((one[name][place] or 0.0) * one["count"][place] for one in each) for place in range(len(count))]
+        sums = [
+            sum(restore_number(one[name][place]) * one["count"][place] for one in each if one["count"][place])
+            for place in range(len(count))
+        ]
         result[name] = [total / n if n else None for total, n in zip(sums, count, strict=True)]
     return result
 
 
 def average_curves(each: list[Json]) -> Json:
     """The mean of curves over seeds, point by point."""
-    return {name: [sum(values) / len(values) for values in zip(*(one[name] for one in each), strict=True)] for name in each[0]}
+    return {name: [mean(list(values)) for values in zip(*(one[name] for one in each), strict=True)] for name in each[0]}
 
 
 def combine_shift(judged: dict[int, Json], base: dict[int, Json]) -> Json:
@@ -109,8 +116,9 @@ def combine_attacks(each: list[Json]) -> Json:
     return {"title": each[0]["title"]} | curves(each) | {"one_sample": curves(single) if all(single) else None}
 
 
-def mean(values: list[float]) -> float:
-    return sum(values) / len(values)
+def mean(values: Sequence[float | None]) -> float:
+    """The mean of numbers of a JSON record; NaN if one of them is not finite."""
+    return sum(map(restore_number, values)) / len(values)
 
 
 # --- differences ------------------------------------------------------------------------------------------------------

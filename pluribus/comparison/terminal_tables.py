@@ -1,6 +1,7 @@
 """Results as text: tables of a run, a grid, an evaluation and a comparison, for a terminal or a `repr`."""
 
 import io
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..analysis.score_names import SCORE_NAMES, SHARES, format_score
+from ..core.files import NOT_FINITE, restore_number
 from ..core.terminal import assemble_text, create_console
 from ..runs.run_folder import FEW_STEPS
 
@@ -34,11 +36,20 @@ def print_run(result: dict[str, Any], path: Path) -> None:
     if result["scores"]:
         console.print(assemble_text((result["title"], "bold"), f", {result['split']} rows"))
         console.print(make_score_table(result["scores"]))
+        if result.get("not_finite"):
+            print_not_finite(result["not_finite"], None, console)
     epochs = f"{result['epochs']} epoch{'s' if result['epochs'] != 1 else ''}"
     console.print(f"{epochs}, {result['seconds']:.0f} s. The run is in {path}", soft_wrap=True)
     if result.get("steps", FEW_STEPS) < FEW_STEPS:
         console.print(f"the run took only {result['steps']} steps: more --epochs may help", style="yellow")
     console.print(f"next: pluribus evaluate {path}  ·  pluribus predict {path} FILES", style="dim", soft_wrap=True)
+
+
+def print_not_finite(count: int, rows: int | None, console: Console) -> None:
+    """Print that so many rows have no finite answer, so that the scores are no numbers."""
+    whole = "" if rows is None else f" of {rows:,}"
+    text = f"{count:,}{whole} rows have no finite answer (NaN or infinite): scores over them are no numbers"
+    console.print(text, style="yellow", highlight=False)
 
 
 def print_evaluation(result: dict[str, Any], console: Console | None = None) -> None:
@@ -63,6 +74,8 @@ def print_evaluation(result: dict[str, Any], console: Console | None = None) -> 
             row.append(format_score(name, tempered[name]))
         table.add_row(*row)
     console.print(table)
+    if result.get("not_finite"):
+        print_not_finite(result["not_finite"], result["rows"], console)
     facts: dict[str, str] = {}
     if "noise" in result:
         noise = result["noise"]
@@ -78,11 +91,11 @@ def print_evaluation(result: dict[str, Any], console: Console | None = None) -> 
         }
     for name, found in result.get("ood", {}).items():
         for by, value in found["auroc"].items():
-            facts[f"AUROC, {name}, by {by}"] = f"{value:.4f}, FPR95 {100 * found['fpr95'][by]:.1f} %"
+            facts[f"AUROC, {name}, by {by}"] = f"{format_score('auroc', value)}, FPR95 {format_share(found['fpr95'][by])}"
     if result.get("attack"):
         attack, one = result["attack"], result["attack"]["one_sample"]
-        facts[attack["title"]] = f"succeeds on {100 * attack['final']:.1f} %" + (
-            f" (through one draw {100 * one['final']:.1f} %)" if one else ""
+        facts[attack["title"]] = f"succeeds on {format_share(attack['final'])}" + (
+            f" (through one draw {format_share(one['final'])})" if one else ""
         )
     if result.get("cost"):
         cost = result["cost"]
@@ -137,7 +150,10 @@ def make_progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
         scores = {name: [state["scores"][name] for state in own if name in state["scores"]] for name in names}
         busy = [state["state"] for state in own if state["state"] not in ("done", "waiting")]
         ended = sum(state["state"] == "done" for state in own)
-        cells = [format_score(name, sum(values) / len(values)) if values else "" for name, values in scores.items()]
+        cells = [
+            format_score(name, sum(map(restore_number, values)) / len(values)) if values else ""
+            for name, values in scores.items()
+        ]
         seconds = [state["seconds"] for state in own if "seconds" in state]
         table.add_row(
             method,
@@ -180,8 +196,15 @@ def print_comparison(results: dict[str, Any], path: Path | None = None, console:
         console.print(f"The page: {path / 'report.html'}", soft_wrap=True)
 
 
+def format_share(value: float) -> str:
+    """Return a share as a percentage with one decimal."""
+    return f"{100 * value:.1f} %" if math.isfinite(value) else NOT_FINITE
+
+
 def format_mean(name: str, number: dict[str, Any], short: bool = False) -> str:
     """Return the mean and, unless `short`, its standard deviation over seeds."""
+    if not math.isfinite(restore_number(number["mean"])):
+        return NOT_FINITE
     scale, digits = (100, 1) if name in SHARES else (1, 3)
     if name == "nll" and abs(number["mean"]) < 0.1:
         digits = 4

@@ -9,6 +9,9 @@ from typing import Any
 
 from .errors import FileError
 
+NOT_FINITE = "not finite"
+"""What stands for a number that is NaN or infinite in tables and texts; JSON has null."""
+
 
 def write_file(target: Path, data: bytes | str) -> None:
     """All of it, or nothing: a reader never sees half a file."""
@@ -47,6 +50,11 @@ def replace_non_finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [replace_non_finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def restore_number(value: float | None) -> float:
+    """A number of a JSON record: NaN for None, by which `replace_non_finite` writes what is not finite."""
+    return math.nan if value is None else value
 
 
 def _umask() -> int:

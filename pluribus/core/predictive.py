@@ -33,6 +33,17 @@ class Answer(abc.ABC):
     def __len__(self) -> int:
         """The number of rows, B."""
 
+    @property
+    def is_finite(self) -> Tensor:
+        """Which rows have an answer, `[B]`: their probabilities, or the mean of their regression outputs, are numbers.
+
+        >>> p = Predictive(torch.tensor([[[2.0, 0.0], [torch.nan, 0.0]]]))
+        >>> p.is_finite, p.labels
+        (tensor([ True, False]), tensor([ 0, -1]))
+        """
+        finite = (self.probs if self.task == "classification" else self.mean).isfinite()
+        return finite if finite.dim() == 1 else finite.flatten(1).all(1)
+
     # --- classification -------------------------------------------------------------------------------------------
 
     @property
@@ -48,7 +59,7 @@ class Answer(abc.ABC):
     @property
     @abc.abstractmethod
     def disagreement(self) -> Tensor:
-        """The share of pairs of members whose labels differ, `[B, …]`; zero for one member."""
+        """The share of pairs of members whose labels differ, `[B, …]`; zero for one member, NaN without a finite answer."""
 
     @property
     def probs(self) -> Tensor:
@@ -57,8 +68,9 @@ class Answer(abc.ABC):
 
     @property
     def labels(self) -> Tensor:
-        """The most probable class, `[B, …]`."""
-        return self.log_probs.argmax(1)
+        """The most probable class, `[B, …]`; −1, which is none, where the answer is not finite."""
+        log_probs = self.log_probs
+        return log_probs.argmax(1).masked_fill(log_probs.isnan().any(1), -1)
 
     @property
     def confidence(self) -> Tensor:
@@ -107,7 +119,8 @@ class Answer(abc.ABC):
 class Predictive(Answer):
     """The members' outputs `[M, B, C, …]` and what they say together.
 
-    One column in a classification is the logit of a yes. Half precisions are computed in single.
+    One column in a classification is the logit of a yes. Half precisions are computed in single. A network that overflows,
+    or has diverged, answers with NaN: `is_finite` says to which rows. They have no label.
 
     >>> p = Predictive(torch.tensor([[[2.0, 0.0]], [[0.0, 2.0]]]))
     >>> p.probs
@@ -243,12 +256,14 @@ class PredictiveSummary(Answer):
 
 
 def count_votes(log_probs: Tensor) -> Tensor:
-    """How many members choose each class: `[M, B, C, …]` → `[B, C, …]`."""
-    labels = log_probs.argmax(2).transpose(0, 1)  # [B, M, …]
-    return labels.new_zeros(log_probs.shape[1:]).scatter_add_(1, labels, torch.ones_like(labels))
+    """How many members choose each class: `[M, B, C, …]` → `[B, C, …]`. One whose answer is not finite chooses none."""
+    top, labels = log_probs.max(2)
+    labels, votes = labels.transpose(0, 1), (~top.isnan()).long().transpose(0, 1)  # [B, M, …]
+    return labels.new_zeros(log_probs.shape[1:]).scatter_add_(1, labels, votes)
 
 
 def compute_disagreement(votes: Tensor, count: int, dtype: torch.dtype) -> Tensor:
-    """The share of pairs of `count` members that differ, from their votes `[B, C, …]` → `[B, …]`."""
+    """The share of pairs of `count` members that differ, from their votes `[B, C, …]` → `[B, …]`; NaN if a vote is missing."""
     equal = (votes * (votes - 1)).sum(1).to(dtype)  # ordered pairs that agree
-    return 1 - equal / (count * (count - 1)) if count > 1 else torch.zeros_like(equal)
+    differ = 1 - equal / (count * (count - 1)) if count > 1 else torch.zeros_like(equal)
+    return differ.masked_fill(votes.sum(1) < count, torch.nan)

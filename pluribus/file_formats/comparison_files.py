@@ -93,7 +93,7 @@ class UnsureRow(Schema):
 
     image: Annotated[str, Field(pattern=PNG)] | None
     truth: Text
-    answer: Text
+    answer: Text | None
     confidence: Number
 
 
@@ -131,6 +131,7 @@ class Method(Schema):
     epochs: Count
     model: Settings | None = None
     members: Size
+    not_finite: Count = 0
     scores: Summaries
     member_scores: Summaries
     diversity: Summaries

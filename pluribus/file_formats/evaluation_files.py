@@ -53,6 +53,7 @@ class Judgement(Schema):
 
     rows: Size
     members: Size
+    not_finite: Count = 0
     scores: Scores
     intervals: dict[Text, Range]
     member_scores: Scores

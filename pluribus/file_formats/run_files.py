@@ -108,6 +108,7 @@ class Result(Schema):
     title: Text
     split: Literal["test", "validation"] | None
     scores: Scores
+    not_finite: Count = 0
     parameters: Count
     base_parameters: Count
     epochs: Count

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ..core.predictive import Predictive
+from .classification import find_correct
 from .selective import average_ties
 
 # --- binning ----------------------------------------------------------------------------------------------------------
@@ -23,12 +24,12 @@ from .selective import average_ties
 def assign_bins(values: Tensor, bins: int = 15) -> Tensor:
     """Find the bin of every value from 0 to 1: bin b is (b/bins, (b+1)/bins], and 0 is in the first one.
 
-    Args: `values` of any shape. Returns: bin numbers from 0 to bins − 1, in the shape of `values`.
+    Args: `values` of any shape. Returns: bin numbers from 0 to bins − 1, in the shape of `values`; NaN is in the first one.
 
     >>> assign_bins(torch.tensor([0.0, 0.5, 0.51, 1.0]), bins=2)
     tensor([0, 0, 1, 1])
     """
-    return (values.double() * bins).ceil().long().sub(1).clamp(0, bins - 1)
+    return (values.double() * bins).nan_to_num().ceil().long().sub(1).clamp(0, bins - 1)
 
 
 class ConfidenceBins(NamedTuple):
@@ -75,7 +76,7 @@ def ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
     >>> round(ece(p, torch.tensor([0, 1])), 3)
     0.3
     """
-    return bin_by_confidence(p.confidence.flatten(), _find_correct(p, targets), bins).error
+    return bin_by_confidence(p.confidence.flatten(), find_correct(p, targets).flatten(), bins).error
 
 
 def adaptive_ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
@@ -87,7 +88,7 @@ def adaptive_ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
     >>> round(adaptive_ece(p, torch.tensor([0, 0]), bins=2), 3)  # (0.1 + 0.4) / 2
     0.25
     """
-    return adaptive_calibration_error(p.confidence.flatten(), _find_correct(p, targets), bins)
+    return adaptive_calibration_error(p.confidence.flatten(), find_correct(p, targets).flatten(), bins)
 
 
 def adaptive_calibration_error(confidence: Tensor, correct: Tensor, bins: int = 15) -> float:
@@ -127,11 +128,6 @@ def sum_classwise_gaps(probs: Tensor, targets: Tensor, bins: int = 15) -> Tensor
     index = assign_bins(probs, bins) + bins * torch.arange(probs.shape[1], device=probs.device)
     gaps = torch.zeros(bins * probs.shape[1], dtype=torch.double, device=probs.device)
     return gaps.index_add_(0, index.flatten(), (hits - probs).flatten())
-
-
-def _find_correct(p: Predictive, targets: Tensor) -> Tensor:
-    """Boolean mask of the correct predictions, `[N]`."""
-    return (p.labels == targets.view_as(p.labels)).flatten()
 
 
 # --- Brier score ------------------------------------------------------------------------------------------------------

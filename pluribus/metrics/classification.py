@@ -1,5 +1,6 @@
 """Accuracy and negative log-likelihood of classifications."""
 
+import torch
 from torch import Tensor
 
 from ..core.predictive import Predictive
@@ -8,13 +9,22 @@ from ..core.predictive import Predictive
 def accuracy(p: Predictive, targets: Tensor) -> float:
     """The share of rows whose most probable class is the target.
 
-    Args: a prediction of B rows; `targets` `[B]` or `[B, 1]`. Returns: a number from 0 to 1.
+    Args: a prediction of B rows; `targets` `[B]` or `[B, 1]`. Returns: a number from 0 to 1; NaN if an answer is not finite.
 
-    >>> import torch
     >>> accuracy(Predictive(torch.tensor([[[2.0, 0.0], [2.0, 0.0]]])), torch.tensor([0, 1]))
     0.5
     """
-    return (p.labels == targets.view_as(p.labels)).double().mean().item()
+    return find_correct(p, targets).mean().item()
+
+
+def find_correct(p: Predictive, targets: Tensor) -> Tensor:
+    """1 for every correct prediction and 0 for the others, `[B, …]` in double; NaN where the answer is not finite.
+
+    >>> find_correct(Predictive(torch.tensor([[[2.0, 0.0], [2.0, 0.0], [torch.nan, 0.0]]])), torch.tensor([0, 1, 1])).tolist()
+    [1.0, 0.0, nan]
+    """
+    labels = p.labels
+    return (labels == targets.view_as(labels)).double().masked_fill(labels < 0, torch.nan)
 
 
 def nll(p: Predictive, targets: Tensor) -> float:
@@ -22,7 +32,6 @@ def nll(p: Predictive, targets: Tensor) -> float:
 
     Args: a prediction of B rows; `targets` `[B]` or `[B, 1]`. Returns: a number from 0, infinite if a target is impossible.
 
-    >>> import torch
     >>> round(nll(Predictive(torch.zeros(3, 1, 2)), torch.tensor([1])), 3)  # log 2
     0.693
     """

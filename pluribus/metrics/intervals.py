@@ -37,7 +37,8 @@ def bootstrap(
     the number of draws.
 
     Args: per-row values `[N, …]`; `statistic` maps `[N, …]` to a number; `share` of the draws lies between the bounds.
-    Returns: the statistic of the rows themselves, and the bounds. Raises: ValueError if there are no rows.
+    Returns: the statistic of the rows themselves, and the bounds; all are NaN if the statistic is.
+    Raises: ValueError if there are no rows.
 
     >>> bootstrap(torch.ones(50))
     Interval(value=1.0, low=1.0, high=1.0)
@@ -49,6 +50,8 @@ def bootstrap(
     generator = torch.Generator().manual_seed(seed)
     picks = (torch.randint(len(rows), (len(rows),), generator=generator) for _ in range(draws))
     value = float(compute(rows))
+    if math.isnan(value):  # draws without the row that is no number would give bounds
+        return Interval(value, value, value)
     drawn = torch.tensor([float(compute(rows[pick])) for pick in picks], dtype=torch.double)
     return Interval(value, *central_interval(drawn, share))
 

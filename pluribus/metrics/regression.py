@@ -75,16 +75,17 @@ def coverage(p: Predictive, targets: Tensor, share: float = 0.95, noise: float =
     >>> coverage(p, torch.tensor([1.9, 2.0]))
     0.5
     """
-    return is_covered(p, targets, share, noise).double().mean().item()
+    return coverage_terms(p, targets, share, noise).mean().item()
 
 
-def is_covered(p: Predictive, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> Tensor:
-    """Boolean mask of the targets that lie inside the prediction interval, `[B, …]`."""
+def coverage_terms(p: Predictive, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> Tensor:
+    """1 for every target inside the prediction interval and 0 for the others, `[B, …]`; NaN where the answer is not finite."""
     if not 0 < share < 1:
         raise ValueError(f"share must be between 0 and 1, got {share}")
     mean, variance = _fit_gaussian(p, noise)
     reach = math.sqrt(2) * torch.erfinv(torch.tensor(share, dtype=torch.double)) * variance.sqrt()
-    return (targets.view_as(p.mean).double() - mean).abs() <= reach
+    inside = (targets.view_as(p.mean).double() - mean).abs() <= reach
+    return inside.double().masked_fill(~mean.isfinite() | ~variance.isfinite(), torch.nan)
 
 
 def fit_noise_variance(p: Predictive, targets: Tensor) -> float:

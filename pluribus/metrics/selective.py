@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..core.predictive import Predictive
+from .classification import find_correct
 
 
 def risk_coverage(p: Predictive, targets: Tensor) -> tuple[Tensor, Tensor]:
@@ -23,12 +24,13 @@ def risk_coverage(p: Predictive, targets: Tensor) -> tuple[Tensor, Tensor]:
     >>> risk_coverage(p, torch.tensor([0, 1]))[1]
     tensor([0.0000, 0.5000], dtype=torch.float64)
     """
-    return risk_coverage_curve(p.confidence.flatten(), (p.labels != targets.view_as(p.labels)).flatten())
+    return risk_coverage_curve(p.confidence.flatten(), 1 - find_correct(p, targets).flatten())
 
 
 def risk_coverage_curve(confidence: Tensor, wrong: Tensor) -> tuple[Tensor, Tensor]:
-    """`risk_coverage` of confidences `[N]` and errors `[N]`."""
+    """`risk_coverage` of confidences `[N]` and errors `[N]`. The risk is NaN if a confidence is: there is no order then."""
     confidence, wrong = confidence.double(), wrong.double()
+    wrong = wrong.masked_fill(confidence.isnan().any(), torch.nan)
     order = confidence.argsort(descending=True)
     rows = torch.arange(1, len(wrong) + 1, dtype=torch.double, device=wrong.device)
     return rows / len(wrong), average_ties(wrong, confidence)[order].cumsum(0) / rows

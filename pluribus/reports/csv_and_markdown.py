@@ -4,8 +4,9 @@ import csv
 import io
 from typing import Any
 
+from ..core.files import NOT_FINITE
 from .table_columns import Column, mark_best, select_columns
-from .values import Value, format_spread, format_value, to_finite
+from .values import format_spread, format_value, to_finite
 
 PLAIN = ("name", "spec", "members", "epochs")
 GROUPS = (
@@ -26,7 +27,8 @@ GROUPS = (
 def format_csv(results: dict[str, Any]) -> str:
     """Return the results as CSV with one row for each method.
 
-    A number has four columns (its name, then _std, _low and _high), an interval three. Missing values are empty.
+    A number has four columns (its name, then _std, _low and _high), an interval three. Missing values are empty, and so are
+    those that are not finite; a column `not_finite` then has the number of rows without a finite answer.
     """
     methods = results["methods"]
     flat = [
@@ -39,9 +41,10 @@ def format_csv(results: dict[str, Any]) -> str:
             head.update(dict.fromkeys(key for key, _ in _flatten(method.get(place), prefix)))
     file = io.StringIO()
     table = csv.writer(file, lineterminator="\n")
-    table.writerow([*PLAIN, *head])
+    plain = [*PLAIN, *(["not_finite"] if any(method.get("not_finite") for method in methods) else [])]
+    table.writerow([*plain, *head])
     for method, cells in zip(methods, flat, strict=True):
-        table.writerow([_format_cell(method.get(key)) for key in PLAIN] + [_format_cell(cells.get(key)) for key in head])
+        table.writerow([_format_cell(method.get(key)) for key in plain] + [_format_cell(cells.get(key)) for key in head])
     return file.getvalue()
 
 
@@ -79,7 +82,7 @@ def format_markdown(results: dict[str, Any]) -> str:
     lines += _format_row(["---", *("---:" for _ in shown)])
     marked = {column.key: mark_best(column, [column.read(method) for method in results["methods"]]) for column in shown}
     for index, method in enumerate(results["methods"]):
-        cells = [_format_cell_with_spread(column, column.read(method), marked[column.key][index] == "best") for column in shown]
+        cells = [_format_cell_with_spread(column, method, marked[column.key][index] == "best") for column in shown]
         lines += _format_row([_escape(str(method["name"])), *cells])
     lines += [
         "",
@@ -96,9 +99,10 @@ def _format_heading(column: Column) -> str:
     return _escape(column.title + (f", {column.unit}" if column.unit else ""))
 
 
-def _format_cell_with_spread(column: Column, v: Value | None, best: bool) -> str:
+def _format_cell_with_spread(column: Column, method: dict[str, Any], best: bool) -> str:
+    v = column.read(method)
     if v is None:
-        return ""
+        return NOT_FINITE if column.is_not_finite(method) else ""
     text = format_value(v.value, column.kind, unit=False)
     beside = format_spread(v, column.kind)
     return (f"**{text}**" if best else text) + (f" {beside if beside[0] == '±' else f'({beside})'}" if beside else "")

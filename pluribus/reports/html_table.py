@@ -3,9 +3,10 @@
 import re
 from typing import Any
 
+from ..core.files import NOT_FINITE
 from .palette import PATHS, method_style
 from .table_columns import COSTS, SHARE, Column, is_regression, mark_best
-from .values import Value, format_count, format_spread, format_value
+from .values import format_count, format_spread, format_value
 
 
 def describe_comparison(results: dict[str, Any]) -> str:
@@ -56,7 +57,7 @@ def make_rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, An
                 "look": look._asdict() | {"path": PATHS[look.shape]},
                 "members": format_count(members, "member") if members else "",
                 "cells": [
-                    _make_cell(column, column.read(method), marked[place][index], _choose_group(place, shown))
+                    _make_cell(column, method, marked[place][index], _choose_group(place, shown))
                     for place, column in enumerate(shown)
                 ],
             }
@@ -64,9 +65,11 @@ def make_rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, An
     return rows
 
 
-def _make_cell(column: Column, v: Value | None, mark: str, group: str) -> dict[str, Any]:
+def _make_cell(column: Column, method: dict[str, Any], mark: str, group: str) -> dict[str, Any]:
+    v = column.read(method)
     if v is None:
-        return {"text": "–", "spread": "", "value": None, "mark": "", "group": group}
+        text = NOT_FINITE if column.is_not_finite(method) else "–"
+        return {"text": text, "spread": "", "value": None, "mark": "", "group": group}
     text = format_value(v.value, column.kind, unit=False)
     return {"text": text, "spread": format_spread(v, column.kind), "value": repr(v.value), "mark": mark, "group": group}
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from .values import Kind, Value, read_value
+from .values import Kind, Value, get_nested, read_value
 
 Mark = Literal["best", "level", ""]
 
@@ -24,6 +24,11 @@ class Column:
     def read(self, method: dict[str, Any]) -> Value | None:
         """Return the value of one method, or None."""
         return read_value(method, *self.path)
+
+    def is_not_finite(self, method: dict[str, Any]) -> bool:
+        """Whether the value of one method was computed, and is NaN or infinite."""
+        found = get_nested(method, *self.path)
+        return isinstance(found, dict) and bool({"mean", "value"} & found.keys()) and self.read(method) is None
 
     def loss(self, x: float) -> float:
         """Return a number that is smaller for better values."""
@@ -88,7 +93,7 @@ UNCERTAINTIES = ("confidence", "entropy", "mutual-information")
 
 
 def select_columns(results: dict[str, Any]) -> list[Column]:
-    """Return the columns in which at least one method has a value."""
+    """Return the columns in which at least one method has a value, be it one that is not finite."""
     methods = results["methods"]
     scores = REGRESSION if is_regression(results) else CLASSIFICATION
     ood_sets = dict.fromkeys(name for method in methods for name in method.get("ood") or {})
@@ -106,7 +111,7 @@ def select_columns(results: dict[str, Any]) -> list[Column]:
         if (uncertainty := find_uncertainty(methods, name))
     ]
     known = (*scores, SHARE, *ANSWER_COSTS, *SHIFT, *detection)
-    return [column for column in known if any(column.read(method) for method in methods)]
+    return [column for column in known if any(column.read(method) or column.is_not_finite(method) for method in methods)]
 
 
 def is_regression(results: dict[str, Any]) -> bool:

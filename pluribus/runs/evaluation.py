@@ -133,6 +133,7 @@ def evaluate_case(
     found: dict[str, Any] = {
         "rows": len(case.part),
         "members": case.members,
+        "not_finite": kept.not_finite,
         "scores": kept.scores(),
         "intervals": {name: [interval.low, interval.high] for name, interval in kept.intervals().items()},
         "member_scores": kept.member_scores(),
@@ -168,7 +169,7 @@ def find_least_confident(kept: ClassificationScores, case: EvaluationCase, count
         {
             "image": encode_png(part.x[row]) if case.data.has_images else None,
             "truth": classes[int(part.y[row])],
-            "answer": classes[int(kept["answer"][row])],
+            "answer": classes[int(kept["answer"][row])] if kept["answer"][row] >= 0 else None,
             "confidence": kept["confidence"][row].item(),
         }
         for row in kept["confidence"].argsort()[:count].tolist()

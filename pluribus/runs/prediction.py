@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from ..core.ensemble import Ensemble
-from ..core.errors import DataError
+from ..core.errors import DataError, PluribusError
+from ..core.files import NOT_FINITE
 from ..core.modes import copy_for_evaluation
 from ..core.predictive import Predictive
 from ..core.seeds import derive_seed, set_seed
@@ -32,6 +33,11 @@ from .run_folder import open_run
 EVALUATION_SEED = 7
 """Which stream of the run's seed the noise of an evaluation is drawn from."""
 BATCH_ROWS = 512
+NO_ANSWER = "the network's answer is not finite"
+
+
+class NotFiniteError(PluribusError):
+    """The network answered some rows with NaN or infinite numbers."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +104,13 @@ def predict_files(
     A file is an image, a table or an .npz archive with x. Each row yields a dictionary with `file`, `row` and, of a
     classification, `label`, `confidence`, `uncertainty` (entropy, nats), `mutual_information` (nats) and `probabilities`; of a
     regression, `value` and `spread` (the standard deviation of the members). With `as_text` all of them but the probabilities
-    are texts for a table.
+    are texts for a table. A row without a finite answer has None for each of these, and an `error`; after the last row a
+    NotFiniteError is then raised.
     """
     made, config, about, preparation = load_run(open_run(path))
     if samples is not None:
         set_samples(made, samples)
+    lost, first, total = 0, "", 0
     for number, file in enumerate(files):
         rows = read_rows(file, preparation, tuple(about["shape"]), config.data.get("header"))
         set_seed(derive_seed(config.seed, EVALUATION_SEED, number))
@@ -110,13 +118,29 @@ def predict_files(
         p = made.predict(preparation(rows).to(like.device, like.dtype))
         for row, answer in enumerate(format_predictions(made, p, about["classes"], preparation)):
             found = {"file": str(file), "row": row} | answer
+            total += 1
+            if "error" in found:
+                lost, first = lost + 1, first or f"{file}, row {row}"
             yield format_row(found, preparation) if as_text else found
+    if lost:
+        raise NotFiniteError(
+            f"the run has no finite answer to {lost:,} of {total:,} rows, the first is {first}: the network overflows there, "
+            "as it does on very large inputs"
+        )
 
 
 def format_predictions(
     ensemble: Ensemble, p: Predictive, classes: Sequence[str], preparation: Preparation
 ) -> Iterator[dict[str, Any]]:
-    """One dictionary for each row of a prediction."""
+    """One dictionary for each row of a prediction; if its answer is not finite, all is None but the `error`."""
+    for answer in _format_answers(ensemble, p, classes, preparation):
+        is_finite = all(math.isfinite(value) for value in answer.values() if isinstance(value, float))
+        yield answer if is_finite else dict.fromkeys(answer) | {"error": NO_ANSWER}
+
+
+def _format_answers(
+    ensemble: Ensemble, p: Predictive, classes: Sequence[str], preparation: Preparation
+) -> Iterator[dict[str, Any]]:
     if ensemble.task == "regression":
         # The mean of the outputs is taken before they are scaled back: then no digit of a large target is rounded away.
         values, spreads = preparation.unscale_targets(p.mean), p.std.double() * preparation.target[1]
@@ -142,17 +166,19 @@ def format_row(row: dict[str, Any], preparation: Preparation) -> dict[str, str]:
 
     >>> format_row({"row": 0, "value": 1700000043.21987, "spread": 2.34567}, Preparation(target=(1.7e9, 28.9)))
     {'row': '0', 'value': '1700000043.22', 'spread': '2.346'}
+    >>> format_row({"row": 0, "value": None, "spread": None, "error": NO_ANSWER}, Preparation())
+    {'row': '0', 'value': 'not finite', 'spread': 'not finite'}
     """
     std = preparation.target[1]
     decimals = max(3 - math.floor(math.log10(std)), 0)
 
     def format_cell(key: str, value: Any) -> str:
         if not isinstance(value, float):
-            return str(value)
+            return NOT_FINITE if value is None else str(value)
         is_scaled = key == "value" and preparation.target != (0.0, 1.0)
         return f"{value:.{decimals}f}" if is_scaled and decimals < 15 and abs(value) < 1e15 else f"{value:.4g}"
 
-    return {key: format_cell(key, value) for key, value in row.items() if key != "probabilities"}
+    return {key: format_cell(key, value) for key, value in row.items() if key not in ("probabilities", "error")}
 
 
 def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], header: bool | None = None) -> Tensor:

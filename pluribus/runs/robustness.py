@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..analysis.attacks import Attack, attack
 from ..analysis.scores import ClassificationScores, create_scores
+from ..core.files import restore_number
 from ..core.seeds import derive_seed
 from ..core.spec import require_number
 from ..data import Columns, Data, Pixels, load
@@ -70,8 +71,8 @@ def mce(own: dict[str, Any], base: dict[str, Any]) -> float:
     """
     ratios = []
     for kind in STANDARD:
-        errors, theirs = (sum(1 - a for a in each["kinds"][kind]["accuracy"]) for each in (own, base))
-        ratios.append(errors / theirs if theirs > 0 else 1.0 if errors == 0 else float("inf"))
+        errors, theirs = (sum(1 - restore_number(a) for a in each["kinds"][kind]["accuracy"]) for each in (own, base))
+        ratios.append(errors / theirs if theirs != 0 else 1.0 if errors == 0 else float("inf"))
     return sum(ratios) / len(ratios)
 
 

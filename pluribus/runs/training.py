@@ -87,10 +87,12 @@ def score_run(made: Ensemble, config: Config, data: Data, aside: Part) -> dict[s
     """The scores on the test rows or, if there are none, on the validation rows."""
     part, name = (data.test, "test") if len(data.test) else (aside, "validation")
     cost = made.describe()
+    tally = EvaluationCase(made, data, part, config.seed).tally_scores()
     return {
         "title": config.title(),
         "split": name if len(part) else None,
-        "scores": EvaluationCase(made, data, part, config.seed).tally_scores().scores() if len(part) else {},
+        "scores": tally.scores(),
+        "not_finite": tally.not_finite,
         "parameters": cost.parameters,
         "base_parameters": cost.base_parameters,
     }
