@@ -79,9 +79,10 @@ def print_evaluation(result: dict[str, Any], console: Console | None = None) -> 
     facts: dict[str, str] = {}
     if "noise" in result:
         noise = result["noise"]
-        facts["noise in the targets"] = (
-            "not known: no validation rows" if noise is None else f"{noise:.4g} (by validation rows)"
-        )
+        if noise is None:
+            facts["noise in the targets"] = "not known: no validation rows"
+        else:
+            facts["noise in the targets"] = f"{noise:.4g} (by validation rows)" if math.isfinite(noise) else NOT_FINITE
     if several:
         facts |= {SCORE_NAMES.get(name, name): format_score(name, value) for name, value in result["diversity"].items()}
     if result.get("shift"):
