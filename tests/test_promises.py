@@ -22,6 +22,7 @@ NO_PROMISES = [  # they say whom or what something is for, how to read on, or wh
     "Apache-2.0.",
     "How to add a method: [CONTRIBUTING.md]",
     "What changed: [CHANGELOG.md]",
+    "Whose files may do what: [SECURITY.md]",
     "A machine that is never quiet",
     "Profiles showed what else took time",
 ]
