@@ -188,6 +188,12 @@ def _strip_texts(series: Any) -> Any:
     """The column with its texts stripped, and blank ones missing."""
     import pandas
 
-    stripped = {value: value.strip() or None for value in series.unique().tolist() if isinstance(value, str)}
-    values = [stripped[value] if isinstance(value, str) else value for value in series.tolist()]
+    def strip(value: Any) -> Any:
+        return value.strip() or None if isinstance(value, str) else value
+
+    if series.dtype.name == "category":  # the rows share the texts of their categories
+        texts = [*map(strip, series.cat.categories.tolist()), None]
+        values = [texts[code] for code in series.cat.codes.tolist()]  # a missing cell has the code -1
+    else:
+        values = [strip(value) for value in series.tolist()]
     return pandas.Series(values, index=series.index, dtype=object)
