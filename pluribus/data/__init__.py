@@ -43,6 +43,8 @@ def load(name: str, folder: str | os.PathLike[str] | None = None, **options: Any
     >>> len(data.train), len(data.test), data.shape, data.task
     (1297, 500, (1, 8, 8), 'classification')
     """
+    if name != name.encode(errors="replace").decode():
+        raise DataError(f"the name of data must be text in UTF-8, got {os.fsencode(name)!r}: rename the file or folder")
     entry = SETS.get(name)
     if entry:
         _check_options(name, options, entry.options)

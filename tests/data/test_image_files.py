@@ -84,6 +84,12 @@ def test_the_name_of_a_class_must_be_utf8(photos):
     str(told.value).encode()
 
 
+def test_the_name_of_data_must_be_utf8(tmp_path):
+    path = os.fsdecode(os.fsencode(tmp_path) + b"/d\xf6g.csv")
+    with pytest.raises(DataError, match=r"the name of data must be text in UTF-8, got b'.*d\\xf6g\.csv'"):
+        load(path)
+
+
 def test_a_broken_image_whose_name_is_no_utf8_can_be_named(photos):
     with open(os.fsencode(photos) + b"/cat/\xf6.png", "wb") as file:
         file.write(b"no image")
