@@ -17,6 +17,7 @@ from pluribus import metrics
 from pluribus.core.describe import count_call_flops, count_parameters
 from pluribus.data import image_folder, table
 from pluribus.data.catalog import SETS
+from pluribus.data.limits import BYTES, COLUMNS, PIXELS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -70,6 +71,13 @@ def test_the_options_of_tables_and_image_folders_are_those_of_the_code():
     said = re.search(r"Tables take (.*?); image\s+folders (.*?)\.\n", README, re.DOTALL)
     for text, module in zip(said.groups(), (table, image_folder), strict=True):
         assert set(re.findall(r"`(\w+)`", text)) == set(module.OPTIONS)
+
+
+def test_the_limits_of_data_files_are_those_of_the_code():
+    said = " ".join(README.split())
+    assert f"more than {BYTES.default / 2**30:g} GiB" in said
+    assert f"more than {PIXELS.default / 1e6:g} million pixels" in said
+    assert f"more than {COLUMNS.default:,} columns" in said
 
 
 def test_the_comparison_of_the_readme_runs(tmp_path, monkeypatch):

@@ -144,7 +144,7 @@ def run(config: Any, path: Path, quiet: bool, resume: bool = False) -> None:
             raise SystemExit(130) from None
         fail(f"stopped and saved; continue with: pluribus train --resume {path}{format_consent()}", 130)
     if is_leader():
-        print_run(result, path)
+        print_run(result, path, format_consent())
 
 
 def resume_run(path: Path, settings: dict[str, Any], workers: str, quiet: bool) -> None:

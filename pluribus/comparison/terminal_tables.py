@@ -30,8 +30,8 @@ def render_text(show: Callable[[Console], None], width: int = 100) -> str:
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
-def print_run(result: dict[str, Any], path: Path) -> None:
-    """Print the scores of a trained run and where it is."""
+def print_run(result: dict[str, Any], path: Path, consent: str = "") -> None:
+    """Print the scores of a trained run, where it is, and the next commands; `consent` are the options that these need."""
     console = create_console()
     if result["scores"]:
         console.print(assemble_text((result["title"], "bold"), f", {result['split']} rows"))
@@ -42,7 +42,8 @@ def print_run(result: dict[str, Any], path: Path) -> None:
     console.print(f"{epochs}, {result['seconds']:.0f} s. The run is in {path}", soft_wrap=True)
     if result.get("steps", FEW_STEPS) < FEW_STEPS:
         console.print(f"the run took only {result['steps']} steps: more --epochs may help", style="yellow")
-    console.print(f"next: pluribus evaluate {path}  ·  pluribus predict {path} FILES", style="dim", soft_wrap=True)
+    following = f"next: pluribus evaluate {path}{consent}  ·  pluribus predict {path} FILES{consent}"
+    console.print(following, style="dim", soft_wrap=True)
 
 
 def print_not_finite(count: int, rows: int | None, console: Console) -> None:

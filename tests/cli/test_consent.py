@@ -161,6 +161,7 @@ def test_with_consent_ones_own_network_is_found(consent, mine, pluribus, work):
     unfinish(mine)
     answer = pluribus(f"train --resume run --quiet {consent}")
     assert answer.code == 0, answer
+    assert f"pluribus evaluate run {consent.removesuffix(':hidden=3')}  " in answer.out, "the next command consents, too"
     assert (mine / "result.json").is_file()
 
 
