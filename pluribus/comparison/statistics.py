@@ -17,10 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..core.errors import FileError
 from ..core.files import restore_number
-from ..core.tensor_files import read_tensors
+from ..core.tensor_files import read_described_tensors, read_tensors
 from ..data.corruptions import STANDARD
 from ..metrics.intervals import Interval, central_interval
+from ..runs.evaluation import ROW_SCORES, ROWS_FORMAT, ROWS_KEY
 from ..runs.robustness import mce
 from ..runs.run_folder import Run
 
@@ -139,6 +141,10 @@ class PairedBootstrap:
     def __init__(self, rows: dict[str, dict[int, Tensor]], draws: int = DRAWS, shared: bool = True) -> None:
         """`rows[method][seed]` is `[N]`, with the same seeds for all. `shared`: all seeds are evaluated on the same rows."""
         seeds = list(next(iter(rows.values())))
+        for seed in seeds:
+            sizes = {name: len(each[seed]) for name, each in rows.items()}
+            if len(set(sizes.values())) > 1:
+                raise FileError(f"runs with the same seed must be judged by the same rows, seed {seed} has {sizes}")
         self.seeds = len(seeds)
         stacks = [torch.stack([each[seed] for each in rows.values()]).double() for seed in seeds]  # [methods, N] each
         generator = torch.Generator().manual_seed(0)
@@ -190,5 +196,22 @@ def draw_row_counts(draws: int, rows: int, generator: torch.Generator) -> Tensor
 
 
 def read_row_scores(path: Path) -> dict[str, Tensor]:
-    """Read the scores of every test row, `[N]` each, of a judged run."""
-    return read_tensors(Run(path).path / "rows.safetensors")[1]
+    """Read the scores of every test row, `[N]` each, of a judged run.
+
+    Raises:
+        FileError: the file is damaged, or its scores are not of the rows that the run was judged by.
+    """
+    run = Run(path)
+    cure = f"delete {run.row_scores} and resume the comparison: it is computed again"
+    try:
+        metadata, table = read_tensors(run.row_scores)
+        if metadata:  # an older version wrote none
+            read_described_tensors(run.row_scores, ROWS_KEY, (ROWS_FORMAT,), "not of the scores of rows")
+    except FileError as error:
+        raise FileError(f"{error}; {cure}") from error
+    rows = run.read_json("judgement.json")["rows"]
+    for name, column in table.items():
+        if name not in ROW_SCORES or column.dtype not in (torch.float, torch.double) or list(column.shape) != [rows]:
+            what = f"{name}, {str(column.dtype).removeprefix('torch.')} of shape {list(column.shape)}"
+            raise FileError(f"{run.row_scores} must hold one real number for each of {rows} rows, got {what}; {cure}")
+    return table

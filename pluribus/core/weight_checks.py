@@ -110,7 +110,12 @@ def find_non_finite(ensemble: Ensemble, tensors: Mapping[str, Tensor]) -> str | 
     own = ensemble.state_dict()
     for name, tensor in tensors.items():
         odd = ~tensor.isfinite()
-        if bool(odd.any()) and (name in parameters or not torch.equal(own[name].to(tensor)[odd], tensor[odd])):
+        if not bool(odd.any()):
+            continue
+        known = own.get(name)
+        if name in parameters or known is None or known.shape != tensor.shape:
+            return name
+        if not torch.equal(known.to(tensor)[odd], tensor[odd]):
             return name
     return None
 

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from ..core.files import remove_leftovers
 from .jobs import Job, forget_failure, read_failure, run_job
 from .workers import WorkerDied, check_workers, run_calls
 
@@ -46,6 +47,7 @@ def run_jobs(
     check_workers(workers)
     for job in jobs:
         forget_failure(job.folder)
+        remove_leftovers(job.folder)
     with watch_states(read_states, report, poll):
         for _ in range(ATTEMPTS):
             left = [job for job in jobs if not is_finished(job) and not read_failure(job.folder)]

@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import safetensors.torch
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import Tensor, nn
@@ -20,9 +19,10 @@ from ..analysis.cost import compare_cost
 from ..analysis.scores import ClassificationScores, RegressionScores, create_scores
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError, FileError
-from ..core.files import write_file
+from ..core.files import remove_leftovers, write_file
 from ..core.predictive import Predictive
 from ..core.suggestions import describe_unknown
+from ..core.tensor_files import serialize_tensors
 from ..data import Data
 from ..data.catalog import SETS
 from ..data.corruptions import EXTRA, SEVERITIES, SMALLEST, STANDARD
@@ -46,6 +46,8 @@ from .robustness import (
 )
 from .run_folder import Run, open_run
 
+ROWS_KEY, ROWS_FORMAT = "rows", "pluribus-rows-1"
+"""The key in the metadata of rows.safetensors, and what stands there beside the digest."""
 ROW_SCORES = ("nll", "right", "brier", "square")
 """The scores that are kept for every row, so that a comparison can pair runs by rows."""
 COST_ROWS = 64
@@ -234,6 +236,7 @@ def evaluate_run(
     if found.get("shift"):
         found["shift"]["mce"] = mce(found["shift"], measure_base_shift(base, case, judging)) if base is not None else None
     result |= found | {"cost": measure_cost(made, rebuild_network(run, config, data), data, part) if costs else None}
+    remove_leftovers(run.path)
     run.write_json("evaluation.json", result)
     return result
 
@@ -280,5 +283,5 @@ def judge_run(path: Path, judging: EvaluationSettings) -> None:
     data, part, held_out = select_comparison_rows(config, about, preparation)
     found, kept = evaluate_case(EvaluationCase(made, data, part, config.seed), held_out, judging, config.data_dir)
     table = {name: column.float().contiguous() for name, column in kept.table().items() if name in ROW_SCORES}
-    write_file(run.path / "rows.safetensors", safetensors.torch.save(table))
+    write_file(run.row_scores, serialize_tensors(table, {"format": ROWS_FORMAT}, ROWS_KEY))
     run.write_json("judgement.json", found)  # written last: its presence says that the run is judged

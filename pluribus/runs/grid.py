@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.errors import FileError, PluribusError
 from ..core.file_names import check_file_name, check_inside
-from ..core.files import write_file
+from ..core.files import remove_leftovers, write_file
 from ..experiments import Job, describe_unfinished, read_failure, run_jobs
 from ..file_formats.comparison_files import GridFile
 from ..file_formats.reading import read_yaml, write_yaml
@@ -107,7 +107,7 @@ class Grid:
     def is_finished(self, cell: Cell) -> bool:
         """Whether a run is trained and, in a comparison, evaluated."""
         run = Run(self.path / cell.name)
-        return run.is_finished and (self.judging is None or run.is_judged)
+        return run.is_finished and (run.weights.is_file() if self.judging is None else run.is_judged)
 
     def run(self, workers: str = "1", report: Report | None = None, *, whole: bool = True) -> list[dict[str, Any]]:
         """Run what is not finished, and return the state of every cell. The runs of a worker that dies are run again.
@@ -117,6 +117,7 @@ class Grid:
         factory that the user has not consented to.
         """
         cells = {cell.name: cell for cell in self.cells}
+        remove_leftovers(self.path)
         for cell in self.cells:
             if not self.is_finished(cell):
                 check_consent(cell.options["model"], self.path / "grid.yaml")

@@ -116,7 +116,8 @@ def load_run(run: Run) -> tuple[Ensemble, Config, dict[str, Any], Preparation]:
     config = configs.read_config(run.config)
     about = run.read_json("data.json")
     if not run.weights.is_file():
-        raise FileError(f"{run.path} is not finished: go on with `pluribus train --resume {run.path}`")
+        what = "has lost its weights: make them again" if run.is_finished else "is not finished: go on"
+        raise FileError(f"{run.path} {what} with `pluribus train --resume {run.path}`")
     shape, outputs = tuple(about["shape"]), len(about["classes"]) or 1
     preparation = Preparation.from_json(about["preparation"])
     if config.model is None:

@@ -71,7 +71,11 @@ class Run:
     @property
     def is_judged(self) -> bool:
         """Whether it was evaluated for a comparison."""
-        return (self.path / "judgement.json").is_file()
+        return (self.path / "judgement.json").is_file() and self.row_scores.is_file()
+
+    @property
+    def row_scores(self) -> Path:
+        return self.path / "rows.safetensors"
 
     def create(self) -> None:
         """Create the folder. Raises FileError if that fails, or if a link in it leads elsewhere."""

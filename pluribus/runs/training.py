@@ -16,10 +16,12 @@ from lightning.pytorch.callbacks import Checkpoint
 from ..core.convert import ensemble as convert
 from ..core.ensemble import Ensemble
 from ..core.errors import FileError
+from ..core.files import remove_leftovers
 from ..core.saving import save as save_ensemble
 from ..data import Columns, Data
 from ..data.dataset import Part
 from ..models.registry import ModelError, choose_default_model
+from ..training.checkpoints import list_checkpoints
 from ..training.fit import fit, is_leader
 from ..training.lightning_module import TrainingModule
 from . import config as configs
@@ -41,13 +43,21 @@ def train_run(
 ) -> dict[str, Any]:
     """Train as configured, write the run folder, and return the result: scores on the test rows, time, sizes.
 
-    `resume` goes on from the last checkpoint, or returns the result of a finished run. If another process works in the folder,
-    a FileError is raised, unless `wait` is set: then training starts when that process ends.
+    `resume` goes on from the last checkpoint, or returns the result of a finished run. If the weights of a finished run are
+    missing, they are written again from its last checkpoint. If another process works in the folder, a FileError is raised,
+    unless `wait` is set: then training starts when that process ends.
     """
     began = time.time()
     run = Run(folder)
     if resume and run.is_finished:
-        return run.read_json("result.json")
+        result = run.read_json("result.json")
+        if run.weights.is_file():
+            return result
+        if not list_checkpoints(run.checkpoints):
+            raise FileError(
+                f"{run.path} is finished, but {run.weights.name} is missing, and there is no checkpoint to make it from: take "
+                f"it from a copy of the run, or train again with `pluribus train --config {run.config}`"
+            )
     check_machine(config)
     check_consent(config.model, run.config if resume else "the configuration")
     data = load_data(config)
@@ -57,8 +67,11 @@ def train_run(
         made = convert_network(config, data)
     prepare_folder(run, config, data, resume)
     with run.lock(wait) if is_leader() else contextlib.nullcontext():
-        if run.is_finished:  # another process finished it in the meantime
+        if run.is_finished and run.weights.is_file():  # another process finished it in the meantime
             return run.read_json("result.json")
+        if is_leader():
+            remove_leftovers(run.path)
+            remove_leftovers(run.checkpoints)
         history = fit(
             made,
             parts[0],
@@ -76,6 +89,8 @@ def train_run(
             return {}
         run.write_metrics(history)
         save_ensemble(made, run.weights)
+        if run.is_finished:  # the weights were missing: the result is that of the training
+            return run.read_json("result.json")
         result = score_run(made, config, data, parts[1])
         steps = int(history[-1]["step"]) if history else 0
         result |= {"epochs": len(history), "steps": steps, "seconds": round(time.time() - began, 1)}

@@ -7,10 +7,15 @@ from typing import Any
 
 import lightning as L
 from lightning.pytorch.callbacks import Checkpoint
+from torch import Tensor
 
+from ..core.ensemble import Ensemble
 from ..core.errors import FileError
+from ..core.files import remove_leftovers
+from ..core.weight_checks import find_non_finite
 from .checkpoint_files import read_checkpoint
 from .interrupts import StopRequest
+from .lightning_module import Diverged
 from .settings import Settings, parse_interval
 
 KEPT = 2
@@ -33,8 +38,7 @@ class CheckpointWriter(Checkpoint):  # Lightning calls callbacks of this type af
         # Lightning has installed handlers of its own by now. They communicate with other processes, which can hang.
         self.stop_request.install_handlers()
         if trainer.is_global_zero:
-            for part in self.folder.glob(".step-*"):  # a killed process leaves a file half written
-                part.unlink(missing_ok=True)
+            remove_leftovers(self.folder)
 
     def on_train_batch_end(self, trainer: L.Trainer, module: L.LightningModule, *_: Any) -> None:
         if trainer.fit_loop.epoch_loop.batch_progress.is_last_batch:
@@ -74,17 +78,38 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*.safetensors"), reverse=True)
 
 
-def find_newest_checkpoint(folder: Path, must_be_finite: bool = False) -> Path | None:
-    """Return the newest checkpoint that is not damaged, or None. Damaged ones are skipped with a warning.
+def find_newest_checkpoint(folder: Path, ensemble: Ensemble) -> Path | None:
+    """Return the newest checkpoint of the ensemble that is sound, or None if there is none at all.
 
-    With `must_be_finite`, checkpoints whose weights hold NaN or ∞ are skipped, too.
+    Damaged checkpoints, and those whose weights are NaN or infinite, are skipped with a warning.
+
+    Raises:
+        Diverged: there are checkpoints that can be read, and the weights in each of them are NaN or infinite.
     """
+    broken: list[str] = []
     for path in list_checkpoints(folder):
         try:
-            weights = read_checkpoint(path)["state_dict"].values()
+            found = find_diverged(path, ensemble)
         except FileError as error:
             warnings.warn(f"{error}; going back to the one before", stacklevel=2)
             continue
-        if not must_be_finite or all(bool(weight.isfinite().all()) for weight in weights):
-            return path
+        if found is not None:
+            broken.append(f"{found} holds NaN or infinite numbers in {path}")
+            continue
+        for reason in broken:
+            warnings.warn(f"{reason}; going back to the one before", stacklevel=2)
+        return path
+    if broken:
+        raise Diverged(
+            f"the run has diverged: {broken[0]}, and there is no sound checkpoint before it. Train anew, with a lower lr, "
+            "warmup or clip"
+        )
     return None
+
+
+def find_diverged(path: Path, ensemble: Ensemble) -> str | None:
+    """Return the name of the first weight in a checkpoint that is NaN or infinite, or None. Raises FileError."""
+    weights = read_checkpoint(path).get("state_dict")
+    if not isinstance(weights, dict) or not all(isinstance(value, Tensor) for value in weights.values()):
+        raise FileError(f"{path} is no checkpoint of a run: it has no weights")
+    return find_non_finite(ensemble, {str(name).removeprefix("ensemble."): value for name, value in weights.items()})

@@ -17,11 +17,12 @@ from ..core.errors import FileError
 from ..core.losses import Criterion
 from ..core.modes import training_mode
 from ..core.spec import Spec
+from ..core.weight_checks import find_non_finite
 from ..data.batches import Batches, LoaderBatches, TensorBatches
 from ..data.dataset import Part
 from ..data.preparation import Preparation
 from .checkpoint_files import read_checkpoint
-from .checkpoints import CheckpointWriter, find_newest_checkpoint, list_checkpoints
+from .checkpoints import CheckpointWriter, find_diverged, find_newest_checkpoint, list_checkpoints
 from .early_stopping import EarlyStopping
 from .interrupts import StopRequest
 from .lightning_module import Diverged, TrainingModule
@@ -68,7 +69,7 @@ def fit(
         TypeError: `ensemble` is no ensemble, or the data have none of these forms.
         ValueError: a setting makes no sense.
         FileError: `folder` holds the checkpoints of another run.
-        Diverged: the loss became NaN or infinite.
+        Diverged: the loss or the weights became NaN or infinite.
 
     >>> import torch, pluribus
     >>> x = torch.randn(64, 4); y = (x[:, 0] > 0).long()
@@ -98,7 +99,7 @@ def fit(
         place = Path(folder)
         if not resume and is_leader() and list_checkpoints(place):  # a later resume could not distinguish the two runs
             raise FileError(f"{place} holds the checkpoints of a run: resume it with resume=True, or name another folder")
-        checkpoint = find_newest_checkpoint(place) if resume else None
+        checkpoint = find_newest_checkpoint(place, ensemble) if resume else None
         if checkpoint is not None:
             check_checkpoint(checkpoint, ensemble, settings)
         if is_leader():
@@ -117,14 +118,28 @@ def fit(
         try:
             trainer.fit(module, batches, judged, ckpt_path=checkpoint)
         except Diverged as error:
-            kept = find_newest_checkpoint(Path(folder), must_be_finite=True) if folder is not None else None
-            good = f"the last good checkpoint is {kept}" if kept else "there is no checkpoint before it"
-            raise Diverged(f"{error}; {good}. A lower lr, warmup or clip may help") from None
+            raise explain_divergence(error, folder, ensemble) from None
         if stopping and stopping.weights:
             ensemble.load_state_dict(stopping.weights)
         elif module.unsharded is not None:
             ensemble.load_state_dict(module.gather_state())
+    broken = find_non_finite(ensemble, ensemble.state_dict())
+    if broken is not None:  # the loss of a step is computed before its update
+        raise explain_divergence(Diverged(f"{broken} became NaN or infinite in the last steps"), folder, ensemble)
     return module.history
+
+
+def explain_divergence(error: Diverged, folder: str | os.PathLike[str] | None, ensemble: Ensemble) -> Diverged:
+    """Return the error with the last checkpoint before it, and what may help."""
+    kept = None
+    if folder is not None:
+        for path in list_checkpoints(Path(folder)):
+            with contextlib.suppress(FileError):
+                if find_diverged(path, ensemble) is None:
+                    kept = path
+                    break
+    good = f"the last good checkpoint is {kept}" if kept else "there is no checkpoint before it"
+    return Diverged(f"{error}; {good}. A lower lr, warmup or clip may help")
 
 
 def make_folder(place: Path) -> None:
@@ -178,7 +193,10 @@ def validate_options(options: dict[str, Any]) -> dict[str, Any]:
 def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings) -> None:
     """Raise FileError if the checkpoint is of another method, network or way of training, before anything is changed."""
     state = read_checkpoint(checkpoint)
-    spec = state["pluribus"]["spec"]
+    about = state.get("pluribus")
+    if not isinstance(about, dict) or not isinstance(about.get("settings"), dict) or "spec" not in about:
+        raise FileError(f"{checkpoint} is no checkpoint of a run: it does not say what was trained")
+    spec = about["spec"]
     if spec != ensemble.spec.to_json():
         was, now = Spec.from_json(spec), ensemble.spec
         raise FileError(

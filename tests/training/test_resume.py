@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import nn
 
+import pluribus
+from pluribus import Single
 from pluribus.core import files
 from pluribus.core.errors import FileError
 from pluribus.runs.config import build_config
@@ -106,7 +109,7 @@ def test_a_damaged_last_checkpoint_falls_back_to_the_one_before_with_a_warning(d
         content[-100] ^= 1
     last.write_bytes({"cut": content[: len(content) // 2], "emptied": b""}.get(damage, content))
     with pytest.warns(UserWarning, match="damaged.*going back to the one before"):
-        assert find_newest_checkpoint(tmp_path / "run" / "checkpoints") == before
+        assert find_newest_checkpoint(tmp_path / "run" / "checkpoints", pluribus.ensemble(nn.Linear(1, 1), Single())) == before
     with pytest.warns(UserWarning, match="damaged"):
         train_run(build_config(options), tmp_path / "run", resume=True, progress=False)
     train_run(build_config(options), tmp_path / "whole", progress=False)
