@@ -157,8 +157,7 @@ def test_a_run_killed_while_its_folder_was_made_goes_on(tmp_path, monkeypatch):
     for name in ("about.json", "data.json", "config.yaml"):
         folder = tmp_path / name
         with monkeypatch.context() as patch:
-            patch.setattr("pluribus.runs.run_folder.write_file", dying)
-            patch.setattr("pluribus.runs.config.write_file", dying)
+            patch.setattr("pluribus.file_formats.reading.write_file", dying)
             with pytest.raises(KeyboardInterrupt):
                 train_run(build_config(options), folder, resume=True, progress=False)
         train_run(build_config(options), folder, resume=True, progress=False)
