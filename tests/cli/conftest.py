@@ -70,7 +70,7 @@ def process(work):
     def call(line, **options):
         words = [sys.executable, "-m", "pluribus", *shlex.split(line)]
         environment = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"} | options.pop("env", {})
-        done = subprocess.run(words, env=environment, text=True, stderr=subprocess.PIPE, timeout=120, check=False, **options)
+        done = subprocess.run(words, env=environment, text=True, stderr=subprocess.PIPE, timeout=600, check=False, **options)
         return Answer(done.returncode, done.stdout or "", done.stderr)
 
     return call

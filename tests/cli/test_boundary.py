@@ -121,7 +121,7 @@ def test_a_closed_output_in_a_process_of_its_own(work):
         shell=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert (done.stdout, done.stderr) == ("", "code 0\n")
