@@ -178,7 +178,8 @@ class Executor:
         members, plan = ensemble.count_members(training=False), self.plan or Plan(Branch("input"))
         if not ensemble.sampled:
             return members
-        most = max(1, CHUNK_SIZE // max(plan.branched_size, plan.answer_size, plan.drawn_size))
+        # Of weights that are drawn there are several tensors at once: the noise, the weights, and what a product packs.
+        most = max(1, CHUNK_SIZE // max(plan.branched_size, plan.answer_size, 2 * plan.drawn_size))
         return -(-members // -(-members // most))  # groups of about the same size
 
     def choose_chunk_rows(self, ensemble: "Ensemble") -> int:

@@ -181,6 +181,11 @@ class Predictive(Answer):
         self._needs("regression")
         return self._map_blocks(lambda block: block.members.var(0, correction=0))
 
+    def summarize(self) -> "PredictiveSummary":
+        """The averages alone."""
+        names = ("log_probs", "expected_entropy", "disagreement") if self.task == "classification" else ("mean", "variance")
+        return PredictiveSummary(len(self.outputs), {name: getattr(self, name) for name in names}, self.task)
+
     @property
     def _dtype(self) -> torch.dtype:
         return self.outputs.dtype if self.outputs.dtype in (torch.float, torch.double) else torch.float
@@ -214,6 +219,12 @@ class PredictiveSummary(Answer):
 
     def __len__(self) -> int:
         return len(next(iter(self.averages.values())))
+
+    @staticmethod
+    def cat(parts: Sequence["PredictiveSummary"]) -> "PredictiveSummary":
+        """Several batches as one."""
+        averages = {name: torch.cat([part.averages[name] for part in parts]) for name in parts[0].averages}
+        return PredictiveSummary(parts[0].count, averages, parts[0].task)
 
     @property
     def log_probs(self) -> Tensor:

@@ -122,8 +122,11 @@ class ZeroMean(RandomWeights):
         if self.noise == "gaussian":
             return self.draw(torch.randn, like.shape, like, per_row=False).to(like.dtype)
         uniform = self.draw(torch.rand, like.shape, like, per_row=False)
-        signed = 2 * uniform - 1 if self.noise == "uniform" else torch.where(uniform < 0.5, -1.0, 1.0)
-        return signed.to(like.dtype)
+        if self.noise == "bernoulli":
+            uniform.sub_(0.5).sign_().add_(0.5).sign_()  # −1 or 1; of ½ itself 1
+        else:
+            uniform.mul_(2).sub_(1)
+        return uniform.to(like.dtype)
 
     def freeze(self, count: int) -> None:
         self.frozen = self.draw_noise(self.sigma.detach())

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..core.predictive import Predictive
+from ..core.predictive import Predictive, PredictiveSummary
 from .classification import find_correct
 from .selective import average_ties
 
@@ -67,7 +67,7 @@ def bin_by_confidence(confidence: Tensor, correct: Tensor, bins: int = 15) -> Co
 # --- calibration errors -----------------------------------------------------------------------------------------------
 
 
-def ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
+def ece(p: Predictive | PredictiveSummary, targets: Tensor, bins: int = 15) -> float:
     """Expected calibration error: the distance of confidence from accuracy in every bin, weighted by the rows in it.
 
     Args: a prediction of B rows; `targets` `[B]`. Returns: a number from 0 to 1, smaller is better.
@@ -79,7 +79,7 @@ def ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
     return bin_by_confidence(p.confidence.flatten(), find_correct(p, targets).flatten(), bins).error
 
 
-def adaptive_ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
+def adaptive_ece(p: Predictive | PredictiveSummary, targets: Tensor, bins: int = 15) -> float:
     """Calibration error by bins of equally many rows (as nearly as they divide), in the order of confidence.
 
     Args: a prediction of B rows; `targets` `[B]`. Returns: a number from 0 to 1, smaller is better.
@@ -104,7 +104,7 @@ def adaptive_calibration_error(confidence: Tensor, correct: Tensor, bins: int = 
     return gaps.abs().sum().item() / max(len(order), 1)
 
 
-def classwise_ece(p: Predictive, targets: Tensor, bins: int = 15) -> float:
+def classwise_ece(p: Predictive | PredictiveSummary, targets: Tensor, bins: int = 15) -> float:
     """Calibration error of every class's probability, not only of the highest one; averaged over the classes.
 
     Args: a prediction of B rows; `targets` `[B]`. Returns: a number from 0 to 1, smaller is better.
@@ -133,7 +133,7 @@ def sum_classwise_gaps(probs: Tensor, targets: Tensor, bins: int = 15) -> Tensor
 # --- Brier score ------------------------------------------------------------------------------------------------------
 
 
-def brier(p: Predictive, targets: Tensor) -> float:
+def brier(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
     """The squared distance of the probabilities from the truth, summed over classes and averaged over rows.
 
     Args: a prediction of B rows; `targets` `[B]`. Returns: a number from 0 to 2, smaller is better.
@@ -144,7 +144,7 @@ def brier(p: Predictive, targets: Tensor) -> float:
     return brier_terms(p, targets).double().mean().item()
 
 
-def brier_terms(p: Predictive, targets: Tensor) -> Tensor:
+def brier_terms(p: Predictive | PredictiveSummary, targets: Tensor) -> Tensor:
     """The Brier score of every row, `[B]`: Σ_c p_c² − 2 p_target + 1."""
     probs = p.probs
     truth = targets.long().view_as(p.labels).unsqueeze(1)
@@ -154,7 +154,7 @@ def brier_terms(p: Predictive, targets: Tensor) -> Tensor:
 # --- temperature scaling ----------------------------------------------------------------------------------------------
 
 
-def apply_temperature(p: Predictive, temperature: float) -> Predictive:
+def apply_temperature(p: Predictive | PredictiveSummary, temperature: float) -> Predictive:
     """Divide the log-probabilities of the averaged prediction by a temperature.
 
     Args: a prediction `[M, B, C]`. Returns: one of a single member, `[1, B, C]`, as the members are averaged first.
@@ -166,7 +166,7 @@ def apply_temperature(p: Predictive, temperature: float) -> Predictive:
     return Predictive((p.log_probs / temperature).unsqueeze(0))
 
 
-def fit_temperature(p: Predictive, targets: Tensor) -> float:
+def fit_temperature(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
     """Find the temperature that has the lowest NLL on these rows, which must be validation rows.
 
     The NLL of `apply_temperature` is convex in 1/T; a golden-section search of log T runs from −3 to 3. Rows with zero

@@ -3,10 +3,10 @@
 import torch
 from torch import Tensor
 
-from ..core.predictive import Predictive
+from ..core.predictive import Predictive, PredictiveSummary
 
 
-def accuracy(p: Predictive, targets: Tensor) -> float:
+def accuracy(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
     """The share of rows whose most probable class is the target.
 
     Args: a prediction of B rows; `targets` `[B]` or `[B, 1]`. Returns: a number from 0 to 1; NaN if an answer is not finite.
@@ -17,7 +17,7 @@ def accuracy(p: Predictive, targets: Tensor) -> float:
     return find_correct(p, targets).mean().item()
 
 
-def find_correct(p: Predictive, targets: Tensor) -> Tensor:
+def find_correct(p: Predictive | PredictiveSummary, targets: Tensor) -> Tensor:
     """1 for every correct prediction and 0 for the others, `[B, …]` in double; NaN where the answer is not finite.
 
     >>> find_correct(Predictive(torch.tensor([[[2.0, 0.0], [2.0, 0.0], [torch.nan, 0.0]]])), torch.tensor([0, 1, 1])).tolist()
@@ -27,7 +27,7 @@ def find_correct(p: Predictive, targets: Tensor) -> Tensor:
     return (labels == targets.view_as(labels)).double().masked_fill(labels < 0, torch.nan)
 
 
-def nll(p: Predictive, targets: Tensor) -> float:
+def nll(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
     """The mean of −log p(target), where p is the average of the members' probabilities.
 
     Args: a prediction of B rows; `targets` `[B]` or `[B, 1]`. Returns: a number from 0, infinite if a target is impossible.

@@ -10,12 +10,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from ..core.predictive import Predictive
+from ..core.predictive import Predictive, PredictiveSummary
 
 Score = Literal["confidence", "entropy", "mutual-information"]
 
 
-def uncertainty(p: Predictive, by: Score = "confidence") -> Tensor:
+def uncertainty(p: Predictive | PredictiveSummary, by: Score = "confidence") -> Tensor:
     """The uncertainty of every row, `[B]`: minus its confidence, its entropy, or its mutual information.
 
     Raises: ValueError if `by` is none of these scores.

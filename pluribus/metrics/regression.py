@@ -15,12 +15,12 @@ import math
 import torch
 from torch import Tensor
 
-from ..core.predictive import Predictive
+from ..core.predictive import Predictive, PredictiveSummary
 
 TINY = 1e-12
 
 
-def rmse(p: Predictive, targets: Tensor) -> float:
+def rmse(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
     """The root of the mean squared error of the members' mean.
 
     Args: a regression's prediction `[M, B, …]`; `targets` `[B, …]`.
@@ -31,7 +31,7 @@ def rmse(p: Predictive, targets: Tensor) -> float:
     return (p.mean - targets.view_as(p.mean)).double().square().mean().sqrt().item()
 
 
-def gaussian_nll(p: Predictive, targets: Tensor, noise: float = 0.0) -> float:
+def gaussian_nll(p: Predictive | PredictiveSummary, targets: Tensor, noise: float = 0.0) -> float:
     """The mean negative log-likelihood of the targets under the predicted Gaussians.
 
     Args: a regression's prediction `[M, B, …]`; `targets` `[B, …]`; `noise` is a variance that is added to the members'.
@@ -44,7 +44,7 @@ def gaussian_nll(p: Predictive, targets: Tensor, noise: float = 0.0) -> float:
     return gaussian_terms(p, targets, noise)[0].mean().item()
 
 
-def crps(p: Predictive, targets: Tensor, noise: float = 0.0) -> float:
+def crps(p: Predictive | PredictiveSummary, targets: Tensor, noise: float = 0.0) -> float:
     """The continuous ranked probability score, in the units of the targets.
 
     For one member without noise it is the absolute error. Arguments and errors are those of `gaussian_nll`.
@@ -56,7 +56,7 @@ def crps(p: Predictive, targets: Tensor, noise: float = 0.0) -> float:
     return gaussian_terms(p, targets, noise)[1].mean().item()
 
 
-def gaussian_terms(p: Predictive, targets: Tensor, noise: float = 0.0) -> tuple[Tensor, Tensor]:
+def gaussian_terms(p: Predictive | PredictiveSummary, targets: Tensor, noise: float = 0.0) -> tuple[Tensor, Tensor]:
     """The NLL and the CRPS of every target, each in the shape of the members' mean, `[B, …]`."""
     mean, variance = _fit_gaussian(p, noise)
     std = variance.sqrt()
@@ -66,7 +66,7 @@ def gaussian_terms(p: Predictive, targets: Tensor, noise: float = 0.0) -> tuple[
     return 0.5 * (2 * math.pi * variance).log() + z.square() / 2, score
 
 
-def coverage(p: Predictive, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> float:
+def coverage(p: Predictive | PredictiveSummary, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> float:
     """The share of the targets that lie in the central prediction interval, which should hold `share` of them.
 
     Args: those of `gaussian_nll`; `share` between 0 and 1. Raises: ValueError if the share or the noise makes no sense.
@@ -78,7 +78,7 @@ def coverage(p: Predictive, targets: Tensor, share: float = 0.95, noise: float =
     return coverage_terms(p, targets, share, noise).mean().item()
 
 
-def coverage_terms(p: Predictive, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> Tensor:
+def coverage_terms(p: Predictive | PredictiveSummary, targets: Tensor, share: float = 0.95, noise: float = 0.0) -> Tensor:
     """1 for every target inside the prediction interval and 0 for the others, `[B, …]`; NaN where the answer is not finite."""
     if not 0 < share < 1:
         raise ValueError(f"share must be between 0 and 1, got {share}")
@@ -88,7 +88,7 @@ def coverage_terms(p: Predictive, targets: Tensor, share: float = 0.95, noise: f
     return inside.double().masked_fill(~mean.isfinite() | ~variance.isfinite(), torch.nan)
 
 
-def fit_noise_variance(p: Predictive, targets: Tensor) -> float:
+def fit_noise_variance(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
     """Estimate the variance of the noise that the members do not explain, from these rows, which must be validation rows.
 
     E (y − μ)² = noise + E variance holds if the members' spread is calibrated. The estimate is never below zero.
@@ -100,9 +100,10 @@ def fit_noise_variance(p: Predictive, targets: Tensor) -> float:
     return max((errors - p.variance.double().mean()).item(), 0.0)
 
 
-def _fit_gaussian(p: Predictive, noise: float) -> tuple[Tensor, Tensor]:
+def _fit_gaussian(p: Predictive | PredictiveSummary, noise: float) -> tuple[Tensor, Tensor]:
     """Mean and variance of the predicted Gaussians, `[B, …]` each."""
     if noise < 0:
         raise ValueError(f"noise is a variance, and must not be negative, got {noise}")
-    values = p.members.double()  # in single precision, members that are equal have a variance far above TINY
-    return values.mean(0), (values.var(0, correction=0) + noise).clamp_min(TINY)
+    if isinstance(p, Predictive):  # in single precision, members that are equal have a variance far above TINY
+        p = Predictive(p.outputs.double(), "regression")
+    return p.mean.double(), (p.variance.double() + noise).clamp_min(TINY)

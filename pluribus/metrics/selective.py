@@ -11,11 +11,11 @@ the mean error of its tie, so that the curve does not depend on how the rows wer
 import torch
 from torch import Tensor
 
-from ..core.predictive import Predictive
+from ..core.predictive import Predictive, PredictiveSummary
 from .classification import find_correct
 
 
-def risk_coverage(p: Predictive, targets: Tensor) -> tuple[Tensor, Tensor]:
+def risk_coverage(p: Predictive | PredictiveSummary, targets: Tensor) -> tuple[Tensor, Tensor]:
     """The share of rows that is answered, and the error among them, from the most confident row to all rows.
 
     Args: a prediction of B rows; `targets` `[B]`. Returns: coverage `[B]` and risk `[B]`.
@@ -49,7 +49,7 @@ def average_ties(values: Tensor, confidence: Tensor) -> Tensor:
     return (sums / count)[tie]
 
 
-def aurc(p: Predictive, targets: Tensor) -> float:
+def aurc(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
     """The area under the risk–coverage curve: an error among the most confident rows costs most.
 
     Args: a prediction of B rows; `targets` `[B]`. Returns: a number from 0 to 1, smaller is better.
@@ -60,7 +60,7 @@ def aurc(p: Predictive, targets: Tensor) -> float:
     return risk_coverage(p, targets)[1].mean().item()
 
 
-def accuracy_at_coverage(p: Predictive, targets: Tensor, coverage: float = 0.8) -> float:
+def accuracy_at_coverage(p: Predictive | PredictiveSummary, targets: Tensor, coverage: float = 0.8) -> float:
     """The accuracy on the most confident share of the rows, of at least one row.
 
     Args: a prediction of B rows; `targets` `[B]`; `coverage` above 0 and at most 1. Raises: ValueError if it is not.

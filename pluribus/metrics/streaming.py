@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ..core.predictive import Predictive, Task
+from ..core.predictive import Predictive, PredictiveSummary, Task
 from .calibration import ConfidenceBins, bin_by_confidence
 
 BINS = 15
@@ -25,7 +25,7 @@ class Tally:
         size = 4 + 3 * BINS if task == "classification" else 3
         self.sums = torch.zeros(size, dtype=torch.double, device=device)
 
-    def add(self, p: Predictive, targets: Tensor) -> None:
+    def add(self, p: Predictive | PredictiveSummary, targets: Tensor) -> None:
         """Add a batch: a prediction of B rows and `targets` `[B]`."""
         if self.task == "regression":
             errors = (p.mean.double() - targets.view_as(p.mean).double()).square().reshape(len(p), -1).mean(1)

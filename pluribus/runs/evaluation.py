@@ -20,7 +20,7 @@ from ..analysis.scores import ClassificationScores, RegressionScores, create_sco
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError, FileError
 from ..core.files import remove_leftovers, write_file
-from ..core.predictive import Predictive
+from ..core.predictive import PredictiveSummary
 from ..core.suggestions import describe_unknown
 from ..core.tensor_files import serialize_tensors
 from ..data import Data
@@ -156,12 +156,12 @@ def evaluate_case(
     return found, kept
 
 
-def predict_held_out(case: EvaluationCase, rows: Part | None) -> tuple[Predictive, Tensor] | None:
-    """The predictions for validation rows; of a classification only their average is kept, `[1, rows, C]`."""
+def predict_held_out(case: EvaluationCase, rows: Part | None) -> tuple[PredictiveSummary, Tensor] | None:
+    """The predictions for validation rows, without the members."""
     if rows is None or not len(rows):
         return None
-    found = [(p if p.task == "regression" else Predictive(p.log_probs.unsqueeze(0)), y) for p, y in case.predict_batches(rows)]
-    return Predictive.cat([p for p, _ in found]), torch.cat([y for _, y in found])
+    found = [(p.summarize(), y) for p, y in case.predict_batches(rows)]
+    return PredictiveSummary.cat([p for p, _ in found]), torch.cat([y for _, y in found])
 
 
 def find_least_confident(kept: ClassificationScores, case: EvaluationCase, count: int = 8) -> list[dict[str, Any]]:

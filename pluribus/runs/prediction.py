@@ -1,6 +1,7 @@
 """Predictions of a trained ensemble: batch by batch for evaluation, and row by row for new files.
 
-Rows are predicted in batches, so that memory does not grow with the number of rows.
+Rows are evaluated in batches, so that memory does not grow with their number; of files only averages over the members are kept,
+so that it does not grow with the number of members.
 """
 
 import math
@@ -17,7 +18,7 @@ from ..core.ensemble import Ensemble
 from ..core.errors import DataError, PluribusError
 from ..core.files import NOT_FINITE
 from ..core.modes import copy_for_evaluation
-from ..core.predictive import Predictive
+from ..core.predictive import Predictive, PredictiveSummary
 from ..core.seeds import derive_seed, set_seed
 from ..data import Columns, Data, Pixels, Preparation
 from ..data.archives import read_arrays
@@ -115,7 +116,7 @@ def predict_files(
         rows = read_rows(file, preparation, tuple(about["shape"]), config.data.get("header"))
         set_seed(derive_seed(config.seed, EVALUATION_SEED, number))
         like = next(made.parameters())
-        p = made.predict(preparation(rows).to(like.device, like.dtype))
+        p = made.predict(preparation(rows).to(like.device, like.dtype), members=False)
         for row, answer in enumerate(format_predictions(made, p, about["classes"], preparation)):
             found = {"file": str(file), "row": row} | answer
             total += 1
@@ -130,7 +131,7 @@ def predict_files(
 
 
 def format_predictions(
-    ensemble: Ensemble, p: Predictive, classes: Sequence[str], preparation: Preparation
+    ensemble: Ensemble, p: Predictive | PredictiveSummary, classes: Sequence[str], preparation: Preparation
 ) -> Iterator[dict[str, Any]]:
     """One dictionary for each row of a prediction; if its answer is not finite, all is None but the `error`."""
     for answer in _format_answers(ensemble, p, classes, preparation):
@@ -139,7 +140,7 @@ def format_predictions(
 
 
 def _format_answers(
-    ensemble: Ensemble, p: Predictive, classes: Sequence[str], preparation: Preparation
+    ensemble: Ensemble, p: Predictive | PredictiveSummary, classes: Sequence[str], preparation: Preparation
 ) -> Iterator[dict[str, Any]]:
     if ensemble.task == "regression":
         # The mean of the outputs is taken before they are scaled back: then no digit of a large target is rounded away.

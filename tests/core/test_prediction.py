@@ -1,12 +1,16 @@
 """Many rows and many draws: held once, run in bounded groups, or summed up as they come."""
 
+import json
+import runpy
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset
 
 import pluribus
-from pluribus import BatchEnsemble, DeepEnsemble, MCDropout, Predictive, Single, Variance
+from pluribus import BatchEnsemble, DeepEnsemble, MCDropout, Predictive, PredictiveSummary, Single, Variance, metrics
 from pluribus.analysis.memory import measure_peak_memory
 from pluribus.core import execution, predictive
 from pluribus.core.prediction import RunningSums
@@ -100,6 +104,18 @@ def test_one_member_has_a_summary_too():
     p = make(Single()).predict(rows(4), members=False)
     assert p.disagreement.abs().max() == 0
     assert p.mutual_information.abs().max() < 1e-12
+
+
+def test_scores_take_a_summary_as_they_take_the_members():
+    outputs, y = torch.randn(4, 9, 3, dtype=torch.double), torch.arange(9) % 3
+    p = Predictive(outputs)
+    for score in (metrics.accuracy, metrics.nll, metrics.ece, metrics.brier, metrics.aurc, metrics.fit_temperature):
+        assert score(p.summarize(), y) == pytest.approx(score(p, y))
+    p, y = Predictive(outputs, "regression"), torch.randn(9, 3, dtype=torch.double)
+    for score in (metrics.rmse, metrics.gaussian_nll, metrics.crps, metrics.coverage, metrics.fit_noise_variance):
+        assert score(p.summarize(), y) == pytest.approx(score(p, y))
+    parts = [Predictive(part, "regression").summarize() for part in outputs.split(4, dim=1)]
+    torch.testing.assert_close(PredictiveSummary.cat(parts).variance, p.variance)
 
 
 # --- loaders --------------------------------------------------------------------------------------------------------
@@ -208,3 +224,17 @@ def test_members_of_which_there_are_many_take_few_rows_at_once():
     ensemble = pluribus.ensemble(nn.Sequential(nn.Linear(8, 100), nn.ReLU(), nn.Linear(100, 3)), BatchEnsemble(1000)).eval()
     ensemble(torch.randn(2, 8))
     assert ensemble.executor.choose_chunk_rows(ensemble) * 1000 * 100 <= 2 * execution.CHUNK_SIZE
+
+
+def test_the_recorded_measurement_is_flat_and_shown():
+    """What the README says of K = 10, 100 and 1,000 is what was measured, of every method."""
+    folder = Path(__file__).parents[2] / "benchmarks"
+    found = json.loads((folder / "results" / "predict_memory.json").read_text())
+    namespace = runpy.run_path(str(folder / "predict_memory.py"))
+    assert (folder / "results" / "predict_memory.md").read_text() == namespace["write_table"](found["measured"], found["rows"])
+    for method in namespace["SPECS"]:
+        rows = [row for row in found["measured"] if row["method"] == method]
+        assert [row["draws"] for row in rows] == [10, 100, 1000]
+        peaks = [row["without"]["peak"] for row in rows]
+        assert max(peaks) <= 1.1 * min(peaks)
+        assert all(row["with"]["growth"] < 1.05 * row["with"]["outputs"] + 24 for row in rows)

@@ -7,9 +7,12 @@ from torch import nn
 
 import pluribus
 from pluribus.comparison.passed_data import build_data
+from pluribus.core.ensemble import Ensemble
 from pluribus.core.errors import DataError
 from pluribus.data import load
-from pluribus.runs.prediction import EvaluationCase, format_predictions, format_row
+from pluribus.runs.config import build_config
+from pluribus.runs.prediction import EvaluationCase, format_predictions, format_row, predict_files
+from pluribus.runs.training import train_run
 
 
 class Exact(nn.Module):
@@ -65,3 +68,18 @@ def test_targets_without_a_spread_are_refused_with_their_digits(tmp_path, y, sai
         load(str(tmp_path / "t.npz"), test=0)
     with pytest.raises(DataError, match=said):
         build_data((np.eye(8), np.array(y)))
+
+
+def test_new_files_are_predicted_without_holding_the_members(tmp_path, monkeypatch):
+    rows = np.random.RandomState(0).rand(40, 3).astype(np.float32)
+    np.savez(tmp_path / "data.npz", x=rows, y=np.arange(40) % 2)
+    options = {"data": str(tmp_path / "data.npz"), "model": "mlp:hidden=[8]", "method": "mc-dropout:samples=5", "epochs": 1}
+    train_run(build_config(options), tmp_path / "run", progress=False)
+    np.savez(tmp_path / "new.npz", x=rows[:7])
+    kept, predict = [], Ensemble.predict
+    monkeypatch.setattr(Ensemble, "predict", lambda *args, **options: kept.append(predict(*args, **options)) or kept[-1])
+    found = list(predict_files(tmp_path / "run", [tmp_path / "new.npz"]))
+    assert [len(p) for p in kept] == [7]
+    assert kept[0].count == 5
+    assert not hasattr(kept[0], "outputs")
+    assert [row["confidence"] for row in found] == kept[0].confidence.tolist()
