@@ -9,15 +9,18 @@ PEER_VERSIONS := torch-uncertainty==0.13.0 torch==2.15.0 torchvision==0.29.2 lig
 	seaborn==0.13.2 scikit-learn==1.9.1 tabm==0.0.3
 # Named after the versions, so that it is made anew when they change and never else.
 PEERS_READY := $(PEERS)/ready-$(firstword $(shell echo '$(PEER_VERSIONS)' | cksum))
+# How long `make fuzz` takes.
+MINUTES ?= 30
 # The small tensors of the tests and the demo are slower, not faster, on more threads than cores.
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: help demo test test-all lint format results papers bench bench-peers clean
+.PHONY: help demo test test-all fuzz lint format results papers bench bench-peers clean
 
 help:
 	@echo "make demo      compare every method on the digits: a table, and a page to decide by (a few minutes)"
 	@echo "make test      lint, types, docstring examples and tests"
 	@echo "make test-all  the slow tests, too"
+	@echo "make fuzz      new mutations of run folders and new tables for $(MINUTES) minutes (MINUTES=5 for five), and what they found"
 	@echo "make results   run the recorded comparisons on real data (hours) and show them in the README"
 	@echo "make papers    run the papers' tables and figures at the cpu scale on real data (hours); what is recorded is not run again"
 	@echo "make bench     what methods and the training loop cost, as ratios to the base network"
@@ -52,6 +55,9 @@ test: lint
 
 test-all: lint
 	$(RUN) -m pytest
+
+fuzz: $(VENV)/ready-dev
+	$(RUN) -m tests.sweeps.fuzz --minutes $(MINUTES)
 
 results: $(VENV)/ready-dev
 	$(RUN) results/record.py

@@ -32,4 +32,5 @@ def report(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make the folder {folder}: {error.strerror}") from error
-    typer.echo(f"The page: {write_report(content, folder)}")
+    is_own = (folder / "results.json").resolve() == file.resolve()  # what is read is not written
+    typer.echo(f"The page: {write_report(content, folder, with_results=not is_own)}")

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+from .tensor_files import shorten
+
 
 def describe_unknown(what: str, given: str, known: Iterable[str]) -> str:
     """A sentence about a name that is not there: the nearest ones, or all of them.
@@ -11,7 +13,7 @@ def describe_unknown(what: str, given: str, known: Iterable[str]) -> str:
     "there is no method 'mino': did you mean 'mimo'?"
     """
     names = sorted(known)
-    near = difflib.get_close_matches(given.lower().replace("_", "-"), names, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(given[:100].lower().replace("_", "-"), names, n=3, cutoff=0.6)
     if near:
-        return f"there is no {what} {given!r}: did you mean {' or '.join(map(repr, near))}?"
-    return f"there is no {what} {given!r}: choose one of {', '.join(names)}"
+        return f"there is no {what} {shorten(given)}: did you mean {' or '.join(map(repr, near))}?"
+    return f"there is no {what} {shorten(given)}: choose one of {', '.join(names)}"

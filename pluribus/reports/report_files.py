@@ -12,10 +12,11 @@ from .page import render_page
 from .summary_figure import write_summary_figure
 
 
-def write_report(results: dict[str, Any], folder: Path) -> Path:
+def write_report(results: dict[str, Any], folder: Path, *, with_results: bool = True) -> Path:
     """Write results.json, results.csv, results.md, picture.svg and report.html into a folder; return the path of the page.
 
-    The JSON is written first: if a later step fails, the other files can be made from it with `pluribus report`.
+    The JSON is written first: if a later step fails, the other files can be made from it with `pluribus report`. Without
+    `with_results` it is left as it is.
 
     Raises:
         FileError: the folder or a file cannot be written.
@@ -24,7 +25,8 @@ def write_report(results: dict[str, Any], folder: Path) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(f"cannot make the folder {folder}: {error.strerror}") from error
-    write_json(folder / "results.json", results)
+    if with_results:
+        write_json(folder / "results.json", results)
     write_file(folder / "results.csv", format_csv(results))
     write_file(folder / "results.md", format_markdown(results))
     with tempfile.TemporaryDirectory() as place:

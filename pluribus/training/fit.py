@@ -16,12 +16,11 @@ from ..core.ensemble import Ensemble
 from ..core.errors import FileError
 from ..core.losses import Criterion
 from ..core.modes import training_mode
-from ..core.spec import Spec
 from ..core.weight_checks import find_non_finite
 from ..data.batches import Batches, LoaderBatches, TensorBatches
 from ..data.dataset import Part
 from ..data.preparation import Preparation
-from .checkpoint_files import read_checkpoint
+from .checkpoint_checks import check_checkpoint, explain_restoring
 from .checkpoints import CheckpointWriter, find_diverged, find_newest_checkpoint, list_checkpoints
 from .early_stopping import EarlyStopping
 from .interrupts import StopRequest
@@ -116,7 +115,8 @@ def fit(
     ):
         trainer = make_trainer(settings, hooks, list(loggers))
         try:
-            trainer.fit(module, batches, judged, ckpt_path=checkpoint)
+            with explain_restoring(checkpoint, module):
+                trainer.fit(module, batches, judged, ckpt_path=checkpoint)
         except Diverged as error:
             raise explain_divergence(error, folder, ensemble) from None
         if stopping and stopping.weights:
@@ -188,29 +188,6 @@ def make_batches(
 def validate_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options as settings have them. Raises ValueError if one is unknown or makes no sense."""
     return {name: getattr(Settings(**options), name) for name in options}
-
-
-def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings) -> None:
-    """Raise FileError if the checkpoint is of another method, network or way of training, before anything is changed."""
-    state = read_checkpoint(checkpoint)
-    about = state.get("pluribus")
-    if not isinstance(about, dict) or not isinstance(about.get("settings"), dict) or "spec" not in about:
-        raise FileError(f"{checkpoint} is no checkpoint of a run: it does not say what was trained")
-    spec = about["spec"]
-    if spec != ensemble.spec.to_json():
-        was, now = Spec.from_json(spec), ensemble.spec
-        raise FileError(
-            f"the checkpoint {checkpoint} is of {was}, not of {now}: resume with the same method, or begin in another folder"
-        )
-    for name, was in state["pluribus"]["settings"].items():
-        if was != getattr(settings, name):
-            raise FileError(
-                f"the checkpoint {checkpoint} was made with {name} {was}, not {getattr(settings, name)}: resume with the same "
-                "settings, or begin in another folder"
-            )
-    own = {f"ensemble.{name}": value.shape for name, value in ensemble.state_dict().items()}
-    if own != {name: value.shape for name, value in state["state_dict"].items()}:
-        raise FileError(f"the checkpoint {checkpoint} is of another network: resume with that one, or begin in another folder")
 
 
 def prepare_ensemble(module: TrainingModule, batches: Batches) -> None:

@@ -70,6 +70,8 @@ class TrainingModule(L.LightningModule):
         self.history: list[dict[str, float]] = []
         self.tally: Tally | None = None
         self.unsharded: tuple[Ensemble] | None = None
+        self.is_computing = self.has_stepped = False
+        """Whether the network is at work, and whether a step was done: an error before may be that of a checkpoint."""
         self.whole_batch: WholeBatch | None = None
 
     # --- training -------------------------------------------------------------------------------------------------
@@ -111,6 +113,7 @@ class TrainingModule(L.LightningModule):
         x, y, share = batch
         step, epoch = self.global_step, len(self.train_batches)
         set_seed(derive_seed(self.settings.seed, STEP, step, 0))  # the same in all processes
+        self.is_computing = True
         views, targets = self.ensemble.deal(self.ensemble.executor.lay_out(self.cast(x)), y)
         if self.train_batches.whole:
             views, targets, share = take_dealt_rows(views, targets, share)
@@ -120,7 +123,11 @@ class TrainingModule(L.LightningModule):
         self.pending.append((step, loss.detach()))
         if loss.device.type == "cpu" or len(self.pending) == 20:  # reading a loss waits for the accelerator
             self.read_losses()
+        self.is_computing = False
         return loss
+
+    def on_train_batch_end(self, *_: Any) -> None:
+        self.has_stepped = True
 
     def answer(self, x: Any, share: Share) -> Tensor:
         """Return the ensemble's answer to a share of a batch: that part of its answer to the whole batch, unless compiled."""
