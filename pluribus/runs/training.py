@@ -102,12 +102,12 @@ def score_run(made: Ensemble, config: Config, data: Data, aside: Part) -> dict[s
     """The scores on the test rows or, if there are none, on the validation rows."""
     part, name = (data.test, "test") if len(data.test) else (aside, "validation")
     cost = made.describe()
-    tally = EvaluationCase(made, data, part, config.seed).tally_scores()
+    tally = EvaluationCase(made, data, part, config.seed).tally_scores() if len(part) else None
     return {
         "title": config.title(),
-        "split": name if len(part) else None,
-        "scores": tally.scores(),
-        "not_finite": tally.not_finite,
+        "split": None if tally is None else name,
+        "scores": {} if tally is None else tally.scores(),
+        "not_finite": 0 if tally is None else tally.not_finite,
         "parameters": cost.parameters,
         "base_parameters": cost.base_parameters,
     }

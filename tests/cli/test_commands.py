@@ -318,3 +318,11 @@ def test_resuming_what_is_finished_repeats_its_result(pluribus, a_copy):
     assert answer.code == 0
     assert f"{100 * scores(run)['accuracy']:.2f} %" in answer.out
     assert (run / "weights.safetensors").read_bytes() == before
+
+
+def test_a_run_without_rows_to_judge_by_has_no_scores(pluribus, work):
+    file("flowers.csv", rows())(work)
+    answer = pluribus("train --data flowers.csv:test=0 --validation 0 --model mlp:hidden=[4] --epochs 1 --quiet --out run")
+    assert answer.code == 0, answer
+    assert scores(work / "run") == {}
+    assert len(lines(pluribus("predict run flowers.csv --json"))) == 60
