@@ -60,7 +60,7 @@ def test_a_checkpoint_of_wrong_content_is_refused(path, value, tmp_path):
 def test_a_checkpoint_without_weights_is_skipped_with_a_warning(tmp_path):
     train(tmp_path)
     change(tmp_path, "state_dict", value=[1])
-    with pytest.warns(UserWarning, match="holds no weights"):
+    with pytest.warns(UserWarning, match="has no weights"):
         history = train(tmp_path, resume=True)
     assert [row["epoch"] for row in history] == [1, 2]
 
