@@ -30,6 +30,8 @@ Report = Callable[[str, int, int], None]
 """Receives the title of the measurement, how many timings are done, and how many there will be."""
 FEW = 5
 """With fewer repeats a verdict on a target means little."""
+MOST = 10_000
+"""Of repeats, and of rows in a batch."""
 
 
 class BenchError(PluribusError, ValueError):
@@ -46,6 +48,8 @@ class Settings:
         for name, value in asdict(self).items():
             if value < 1:
                 raise BenchError(f"{name} must be at least 1, got {value}")
+            if value > MOST:
+                raise BenchError(f"{name} must be at most {MOST:,}, got {value:,}")
         cores = os.cpu_count() or 1
         if self.threads > cores:
             raise BenchError(f"threads must be at most {cores}, the cores of this machine, got {self.threads}")

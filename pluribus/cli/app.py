@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import sys
 import warnings
 from typing import Annotated, Any, NoReturn
@@ -70,11 +71,13 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         discard_output()
         raise SystemExit(1) from None
-    except Exception as error:
+    except SystemExit:
+        raise
+    except BaseException as error:  # a user's own network may raise anything
         fail(*explain_error(error))
 
 
-def explain_error(error: Exception) -> tuple[str, int]:
+def explain_error(error: BaseException) -> tuple[str, int]:
     """The sentence and the exit code for an error that reached the boundary."""
     if isinstance(error, PluribusError | ImportError):
         return str(error), 2
@@ -90,7 +93,7 @@ def explain_error(error: Exception) -> tuple[str, int]:
     return f"an unexpected error, {describe_unexpected(error)}; {log}", 1
 
 
-def is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether memory could not be allocated; torch raises a RuntimeError for it."""
     words = ("not enough memory", "can't allocate memory", "out of memory", "Unable to allocate")
     return isinstance(error, MemoryError) or any(word in str(error) for word in words)
@@ -101,9 +104,18 @@ def fail(message: str, code: int = 2) -> NoReturn:
     if os.environ.get("PLURIBUS_DEBUG") and sys.exc_info()[0] is not None:
         raise
     with contextlib.suppress(OSError, ValueError):  # standard error is closed
-        print(f"pluribus: {clean_text(' '.join(message.split()))}", file=sys.stderr)
+        print(f"pluribus: {clean_text(shorten_words(message))}", file=sys.stderr)
     discard_output()
     raise SystemExit(code)
+
+
+def shorten_words(message: str) -> str:
+    """A message on one line, in which words of hundreds of letters are cut; paths stay whole.
+
+    >>> shorten_words("got  " + 5000 * "9")[-4:]
+    '999…'
+    """
+    return re.sub(r"[^\s/]{300,}", lambda word: word[0][:80] + "…", " ".join(message.split()))
 
 
 def _print_warning(message: Any, *_: Any, **__: Any) -> None:

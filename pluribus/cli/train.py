@@ -191,7 +191,7 @@ def set_size(method: Any, members: str) -> dict[str, Any]:
     option = Spec.registry[choice["name"].replace("_", "-")].size_option
     if option is None:
         raise ConfigError(f"{choice['name']} has no members to count: leave --members out")
-    if not members.isdecimal():
+    if not members.isdecimal() or len(members) > 18:
         raise ConfigError(f"--members must be a whole number, got {members!r}")
     return choice | {option: int(members)}
 

@@ -26,6 +26,10 @@ from ..training.settings import Settings, Share
 CHOICE = "NAME, NAME:option=value,… or, in a file, a mapping with a name"
 
 
+MOST = {"members": 1000, "copies": 1000, "samples": 100_000}
+"""The most members, copies and draws that a run may have."""
+
+
 class ConfigError(PluribusError, ValueError):
     """A configuration that makes no sense; the message names the key."""
 
@@ -50,7 +54,7 @@ class Config(Settings):
         "auto", description="none, flip, crop, crop-flip; auto: crop-flip for CIFAR"
     )
     validation: Share = Field(0.1, description="share of the training rows that is set aside to judge by while training")
-    rows: int | None = Field(None, ge=2, description="train on so many rows only")
+    rows: int | None = Field(None, ge=2, lt=2**63, description="train on so many rows only")
 
     @field_validator("data", "model", "method", mode="before")
     @classmethod
@@ -128,9 +132,27 @@ def build_spec(choice: Mapping[str, Any]) -> Spec:
         if isinstance(value, (str, Mapping)) and option == kind.nested_option:
             options[option] = build_spec(parse_choice(value) if isinstance(value, str) else value)
     try:
-        return kind(**options)
-    except (TypeError, ValueError) as error:
+        spec = kind(**options)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ConfigError(f"{name}: {error}") from error
+    for option, most in MOST.items():
+        if count_size(spec, option) > most:
+            raise ConfigError(
+                f"{name}: {option} must be at most {most:,} in a run, got {count_size(spec, option):,}: it would take days and "
+                "fill the memory; pluribus.ensemble in Python has no such limit"
+            )
+    return spec
+
+
+def count_size(spec: Spec, option: str) -> int:
+    """How many members, copies or samples a spec asks for; those of a spec inside it are multiplied.
+
+    >>> count_size(build_spec({"name": "deep-ensemble", "members": 3, "of": "mimo:members=2"}), "members")
+    6
+    """
+    own = getattr(spec, option) if spec.size_option == option else 1
+    inner = getattr(spec, spec.nested_option) if spec.nested_option else None
+    return own * (count_size(inner, option) if isinstance(inner, Spec) else 1)
 
 
 def build_config(options: Mapping[str, Any], source: str = "") -> Config:

@@ -16,6 +16,7 @@ from ..core.file_names import check_file_name, check_inside
 from ..core.files import remove_leftovers, write_file
 from ..experiments import Job, describe_unfinished, read_failure, run_jobs
 from ..file_formats.comparison_files import GridFile
+from ..file_formats.explanations import shorten
 from ..file_formats.reading import read_yaml, write_yaml
 from ..file_formats.run_files import read_metrics
 from .config import Config, ConfigError, build_config, format_choice, parse_method, resolve_paths
@@ -23,6 +24,8 @@ from .consent import NOTHING, Consent, check_consent, get_consent, give_consent
 from .evaluation import EvaluationSettings, build_evaluation_settings
 from .loading import passed_objects
 from .run_folder import Run
+
+MOST_SEEDS = 10_000
 
 Report = Callable[[list[dict[str, Any]]], None]
 
@@ -212,13 +215,15 @@ def parse_seeds(text: str | None, first: Any) -> list[int]:
     try:
         start = int(first)
     except (TypeError, ValueError):
-        raise ConfigError(f"seed must be a whole number, got {first!r}") from None
+        raise ConfigError(f"seed must be a whole number, got {shorten(repr(first))}") from None
     if text is None:
         return [start]
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
-        raise ConfigError(f"seeds must be a number of them, or seeds between commas, got {text!r}") from None
+        raise ConfigError(f"seeds must be a number of them, or seeds between commas, got {shorten(repr(text))}") from None
+    if len(numbers) > MOST_SEEDS or (len(numbers) == 1 and numbers[0] > MOST_SEEDS):
+        raise ConfigError(f"seeds must be at most {MOST_SEEDS:,}, got {max(len(numbers), numbers[0]):,}: each is a run")
     if len(numbers) > 1:
         return numbers
     if numbers[0] < 1:

@@ -29,7 +29,7 @@ from ..data.table_files import SUFFIXES, read_table
 from ..models.factories import import_factory
 from ..models.registry import MODELS, build
 from . import config as configs
-from .config import Config, ConfigError
+from .config import MOST, Config, ConfigError
 from .consent import check_consent, read_as_data
 from .run_folder import Run
 
@@ -134,6 +134,8 @@ def set_samples(ensemble: Ensemble, samples: int) -> None:
     """Set the number of draws of a method that draws noise. Raises ConfigError for other methods."""
     if not ensemble.sampled:
         raise ConfigError(f"{ensemble.spec.name} draws no samples: leave --samples out")
+    if not 1 <= samples <= MOST["samples"]:
+        raise ConfigError(f"samples must be at least 1 and at most {MOST['samples']:,}, got {samples:,}")
     ensemble.samples = samples
 
 

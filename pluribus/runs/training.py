@@ -20,7 +20,7 @@ from ..core.files import remove_leftovers
 from ..core.saving import save as save_ensemble
 from ..data import Columns, Data
 from ..data.dataset import Part
-from ..models.registry import ModelError, choose_default_model
+from ..models.registry import choose_default_model
 from ..training.checkpoints import list_checkpoints
 from ..training.fit import fit, is_leader
 from ..training.lightning_module import TrainingModule
@@ -28,6 +28,7 @@ from . import config as configs
 from .config import Config, ConfigError, resolve_paths
 from .consent import check_consent, read_as_data
 from .loading import build_network, check_unchanged, load_set, split_rows
+from .network_check import check_batch_of_one, check_network
 from .prediction import EvaluationCase
 from .run_folder import Run, describe_machine
 
@@ -178,21 +179,9 @@ def convert_network(config: Config, data: Data) -> Ensemble:
     example = data.preparation(data.train.x[:2])
     dtype = torch.double if config.precision == "64" else torch.float
     net, example = net.to(dtype), example.to(dtype)
-    try:
-        with torch.no_grad():
-            answer = net.eval()(example)
-    except (RuntimeError, ValueError, TypeError, IndexError) as error:
-        reason = str(error).splitlines()[0]
-        shape = "×".join(map(str, data.shape))
-        raise ModelError(f"{config.model['name']} cannot take inputs of {shape}: {reason}") from error
-    if not isinstance(answer, torch.Tensor):
-        raise ModelError(
-            f"{config.model['name']} must answer with one tensor, got a {type(answer).__name__}: return that alone"
-        )
-    if list(answer.shape) != [2, data.outputs]:
-        raise ModelError(
-            f"{config.model['name']} must answer with {data.outputs} numbers a row, got {list(answer.shape)} for two rows"
-        )
+    check_network(net, config.model["name"], example, data.outputs)
+    if config.batch_size < 2 * config.devices * config.nodes:
+        check_batch_of_one(net, config.model["name"], example[:1])
     try:
         return convert(net.train(), config.spec, example=example, task=data.task)
     except (ValueError, TypeError) as error:

@@ -13,9 +13,11 @@ Precision = Literal["32", "64", "bf16-mixed", "16-mixed"]
 RATES = {"sgd": 0.05, "adam": 1e-3, "adamw": 1e-3}
 DECAYS = {"sgd": 5e-4, "adam": 0.0, "adamw": 1e-2}
 
-Count = Annotated[int, Field(ge=1)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+LARGEST = 1e30
+"""Of a setting that is a real number: weights are float32, which ends at 3e38."""
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+Positive = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
+NotNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
@@ -24,7 +26,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True, frozen=True)
 
-    seed: int = Field(0, ge=0, description="seed of weights, order of rows, augmentation and noise")
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of weights, order of rows, augmentation and noise")
     epochs: Count = Field(10, description="how often every training row is seen")
     batch_size: Count = Field(128, description="rows in a step, summed over all processes")
 
