@@ -17,6 +17,7 @@ import torch
 from ..core.errors import FileError
 from ..core.spec import Spec
 from ..file_formats.comparison_files import CompareFile, CostsFile
+from ..file_formats.evaluation_files import check_alike
 from ..file_formats.reading import read_json, read_yaml, write_json, write_yaml
 from ..runs.config import ConfigError, build_config, build_spec, find_role, parse_method, read_config
 from ..runs.evaluation import (
@@ -173,6 +174,7 @@ class ComparisonFolder:
             method: {cell.seed: Run(self.path / cell.name).read_json("judgement.json") for cell in cells}
             for method, cells in finished.items()
         }
+        check_alike(self.path, judged)
         draws = {name: self.draw_pairs(finished, name) for name in ("nll", "right", "brier", "square")}
         nll = draws["nll"]
         left = [name for name in finished if nll is not None and name not in nll.values]

@@ -1,9 +1,11 @@
 """A job: one call with a folder of its own, which a worker runs without needing any other job.
 
-<folder>/failed.txt   the error of a job that failed; every other file in the folder belongs to the call
+<folder>/failed.txt   the error of a job that failed, and the traceback of an error that nobody foresaw; every other file in the
+                      folder belongs to the call
 """
 
 import threading
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +13,12 @@ from typing import Any
 
 import torch
 
+from ..core.errors import PluribusError
 from ..core.files import write_file
 
 FAILURE = "failed.txt"
+LONGEST = 2000
+"""Letters of an error that are reported."""
 ONE_AT_A_TIME = threading.Lock()
 """A process runs one job at a time: a Dask worker has several threads, and all of them draw from one random generator."""
 
@@ -58,7 +63,7 @@ def run_job(job: Job, threads: int = 1) -> None:
             raise
         except Exception as error:
             job.folder.mkdir(parents=True, exist_ok=True)
-            write_file(job.folder / FAILURE, f"{type(error).__name__}: {error}\n")
+            write_file(job.folder / FAILURE, describe_failure(error))
         finally:
             torch.set_num_threads(before)
 
@@ -70,7 +75,17 @@ def read_failure(folder: Path) -> str:
     ''
     """
     file = folder / FAILURE
-    return file.read_text(encoding="utf-8").strip() if file.is_file() else ""
+    if not file.is_file():
+        return ""
+    with file.open(encoding="utf-8", errors="replace") as opened:
+        return opened.readline(LONGEST).strip() or "for a reason that is not known"
+
+
+def describe_failure(error: Exception) -> str:
+    """The content of failed.txt: the error in one line, and below it the traceback of an error that nobody foresaw."""
+    line = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST]
+    trace = [] if isinstance(error, PluribusError) else ["", *traceback.format_exception(error)]
+    return "\n".join([line, *trace, ""]).encode("utf-8", "replace").decode()
 
 
 def forget_failure(folder: Path) -> None:

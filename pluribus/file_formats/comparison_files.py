@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from .schema import COMPARISON_CURE, RUN_CURE, Count, Curve, MappingSchema, NotNegative, Number, Schema, Size, Text, Texts
 
@@ -12,7 +12,17 @@ PNG = r"^data:image/png;base64,[A-Za-z0-9+/=]*$"
 """A picture is part of the file: a page that is made of it loads nothing from elsewhere."""
 
 
-class GridFile(MappingSchema[Settings]):
+class CellSettings(Schema):
+    """The settings of one run, which `runs.config.Config` checks."""
+
+    model_config = ConfigDict(extra="allow")
+
+    data: Any
+    method: Any
+    seed: Any
+
+
+class GridFile(MappingSchema[CellSettings]):
     """grid.yaml: the settings of each run by its name."""
 
     cure: ClassVar[str] = COMPARISON_CURE

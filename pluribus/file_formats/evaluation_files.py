@@ -1,11 +1,16 @@
 """The records of an evaluation: evaluation.json and, for a comparison, judgement.json."""
 
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from ..core.errors import FileError
 from .comparison_files import Cost, Reliability, RiskCoverage, UnsureRow
 from .schema import RUN_CURE, Count, Curve, Number, Range, Schema, Scores, Size, Text
+
+SHARED = ("scores", "shift")
+"""What is compared between methods, and not only averaged over seeds."""
 
 
 class KindOfShift(Schema):
@@ -78,6 +83,28 @@ class EvaluationRecord(Judgement):
     cost: Cost | None
 
 
-def list_keys(value: Any) -> Any:
-    """The keys of nested mappings, without their values: records that are averaged must agree in them."""
-    return {key: list_keys(entry) for key, entry in value.items()} if isinstance(value, dict) else None
+def check_alike(path: Path, judged: dict[str, dict[int, dict[str, Any]]]) -> None:
+    """Raise FileError unless all runs in a folder, by method and seed, were judged by the same scores: they are averaged."""
+    first = next(iter(next(iter(judged.values())).values()))
+    for method, seeds in judged.items():
+        own = next(iter(seeds.values()))
+        for seed, one in seeds.items():
+            compared = [list_keys(one) == list_keys(own), *(list_keys(one).get(k) == list_keys(first).get(k) for k in SHARED)]
+            if not all(compared):
+                raise FileError(
+                    f"the judgement.json of {method}, seed {seed}, in {path} does not have the scores of the other runs: "
+                    "delete it, and resume the comparison"
+                )
+
+
+def list_keys(value: dict[str, Any]) -> dict[str, Any]:
+    """The keys of the mappings in a mapping, without their values.
+
+    >>> list_keys({"rows": 3, "scores": {"nll": 0.1}})
+    {'scores': {'nll': None}}
+    """
+
+    def strip(entry: Any) -> Any:
+        return {key: strip(inner) for key, inner in entry.items()} if isinstance(entry, dict) else None
+
+    return {key: strip(entry) for key, entry in value.items() if isinstance(entry, dict) and key != "tempered"}

@@ -119,9 +119,9 @@ class Result(Schema):
 def read_metrics(path: Path) -> list[dict[str, float]]:
     """The rows of metrics.csv, one for each epoch, without empty cells. Raises FileError if a cell is no number."""
     try:
-        rows = list(csv.DictReader(io.StringIO(read_text(path, LARGEST_METRICS))))
+        rows = csv.DictReader(io.StringIO(read_text(path, LARGEST_METRICS)))
         table = [{name: float(cell) for name, cell in row.items() if cell} for row in rows]
-        if any("epoch" not in row for row in table):
+        if "epoch" not in (rows.fieldnames or ["epoch"]) or any("epoch" not in row for row in table):
             raise ValueError("has a row without an epoch")
     except (ValueError, TypeError, AttributeError, csv.Error) as error:
         raise FileError(f"{path} is damaged, it must hold a number in every cell: {RUN_CURE}") from error

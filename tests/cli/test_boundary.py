@@ -18,6 +18,7 @@ from pluribus.cli.streams import prepare_streams, print_json
 from ..processes import fork_pluribus
 from .conftest import called
 from .files import photos, png
+from .wrong_records import OWN, own_nets
 
 LABELS = ("[red]", "a[", "\x1b[31mcat")
 
@@ -81,6 +82,26 @@ def test_too_little_memory_is_said_with_the_cure(error, broken, pluribus):
     answer = pluribus("methods mimo")
     assert (answer.code, answer.err.count("\n")) == (2, 1)
     assert "there is not enough memory: use smaller batches" in answer.err
+
+
+def test_a_network_that_raises_in_training_is_named_with_its_place_and_the_log(pluribus, monkeypatch, work, tmp_path):
+    monkeypatch.setenv("PLURIBUS_LOGS", str(tmp_path / "logs"))
+    own_nets(work)
+    answer = pluribus(f"{OWN}Later --out run")
+    assert (answer.code, answer.err.count("\n")) == (1, 1)
+    line = (work / "nets.py").read_text().splitlines().index('            raise KeyError("cupboard")') + 1
+    assert f"forward, line {line} of {work / 'nets.py'}, raised KeyError: 'cupboard'; the log is {tmp_path}" in answer.err
+
+
+def test_a_network_that_raises_in_a_grid_leaves_its_traceback_in_the_folder(pluribus, work):
+    own_nets(work)
+    answer = pluribus(f"{OWN}Later --seeds 2 --out g")
+    assert answer.code == 2
+    assert answer.err.endswith("pluribus: 2 of 2 runs did not finish; single-seed0: KeyError: 'cupboard'\n")
+    kept = (work / "g/single-seed0/failed.txt").read_text()
+    assert kept.startswith("KeyError: 'cupboard'\n\nTraceback")
+    (work / "g/single-seed0/failed.txt").write_bytes(b"\xff\xfe" * 5000)
+    assert pluribus("train --resume g").code == 2
 
 
 # --- standard output ---------------------------------------------------------------------------------------------------

@@ -21,10 +21,11 @@ from .files import UNFINISHED, file, photos, png, rows
 from .wrong_bench import BENCH
 from .wrong_evaluate import JUDGING
 from .wrong_files import DATA, NETWORKS, RUNS
+from .wrong_records import RECORDS, SIZES, UNTRAINABLE
 from .wrong_reproduce import PAPERS
 from .wrong_settings import COMMANDS, PLACES, SETTINGS
 
-EVERY = [*COMMANDS, *SETTINGS, *PLACES, *DATA, *NETWORKS, *RUNS, *JUDGING, *BENCH, *PAPERS]
+EVERY = [*COMMANDS, *SETTINGS, *PLACES, *DATA, *NETWORKS, *RUNS, *JUDGING, *BENCH, *PAPERS, *RECORDS, *SIZES, *UNTRAINABLE]
 
 
 def digest(folder):

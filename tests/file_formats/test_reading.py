@@ -10,7 +10,10 @@ import yaml
 from pluribus.core.errors import FileError
 from pluribus.file_formats import reading
 from pluribus.file_formats.reading import read_json, read_settings, read_yaml, write_json, write_yaml
+from pluribus.file_formats.run_files import LARGEST_ROW
 from pluribus.file_formats.schema import Count, Number, Schema
+from pluribus.runs.config import MOST
+from pluribus.runs.grid import MOST_SEEDS
 
 
 class Note(Schema):
@@ -83,6 +86,11 @@ def test_a_damaged_yaml_file_is_refused(name, tmp_path):
         read_yaml(tmp_path / "a.yaml", Note)
     with pytest.raises(FileError, match=rf"a\.yaml .*{said}.*: write `setting: value`, one a line"):
         read_settings(tmp_path / "a.yaml")
+
+
+def test_the_limits_are_those_of_the_documentation():
+    assert (reading.LARGEST_JSON, reading.LARGEST_YAML, reading.DEEPEST) == (64 * 2**20, 4 * 2**20, 40)
+    assert (LARGEST_ROW, MOST, MOST_SEEDS) == (10**8, {"members": 1000, "copies": 1000, "samples": 100_000}, 10_000)
 
 
 def test_files_beyond_the_limit_of_size_are_refused(tmp_path, monkeypatch):
