@@ -48,7 +48,7 @@ class Settings:
         for name, value in asdict(self).items():
             if value < 1:
                 raise BenchError(f"{name} must be at least 1, got {value}")
-            if value > MOST:
+            if value > MOST and name != "threads":
                 raise BenchError(f"{name} must be at most {MOST:,}, got {value:,}")
         cores = os.cpu_count() or 1
         if self.threads > cores:

@@ -73,7 +73,12 @@ RECORDS = [
     ),
     of_run("shape of zero", "evaluate run", "data.json|at least 1 for 'shape.0'", changed("run/data.json", shape=[0, 8, 8])),
     of_run("shape huge", "evaluate run", "at most 100,000,000 numbers", changed("run/data.json", shape=[1, 99999, 99999])),
-    of_run("no classes", "evaluate run", "a classification must have some classes", changed("run/data.json", classes=[])),
+    of_run(
+        "a record without classes",
+        "evaluate run",
+        "a classification must have some classes",
+        changed("run/data.json", classes=[]),
+    ),
     of_run("a class twice", "evaluate run", "it names a class twice", changed("run/data.json", classes=["1"] * 10)),
     of_run(
         "an unknown task",

@@ -129,7 +129,7 @@ PLACES = [
     case(
         "a run without weights",
         "evaluate run",
-        "run is not finished|--resume run",
+        "run has lost its weights|--resume run",
         removed("run/weights.safetensors"),
         run="digits",
     ),
