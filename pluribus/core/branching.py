@@ -93,13 +93,10 @@ def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
     if not layers:
         plan = Plan(Branch("none"), shared_size=max(calls.sizes) // 2, answer_size=answer_size, writes_input=writes_input)
         return replace(plan, channels_last=takes_channels_last(twin, executor, plan, two, None))
-    drawn = probe.sizes
-    probe.restart()
     candidates = list(list_candidates(calls.order, layers))
     with CallRecorder(twin.net) as more:
         executor.run_alone(twin, pytrees.take_rows(batch, 3), 0, LOOP, probe)
     flags = find_carriers(calls, more)
-    drawn_size = max((size for size, other in zip(drawn, probe.sizes, strict=False) if size == other), default=0)
     alone, answers = [], []
     for index in range(probe.count):
         probe.restart()
@@ -117,7 +114,7 @@ def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
         plan = Plan(branch, flags.get(branch.name, ()), facts, writes_input=writes_input)
         if gives_same_answers(twin, executor, plan, two, probe, reference, answers):
             plan = measure_sizes(twin, executor, plan, calls, two, probe)
-            plan = replace(plan, answer_size=answer_size, drawn_size=drawn_size)
+            plan = replace(plan, answer_size=answer_size, drawn_size=probe.drawn_size)
             return replace(plan, channels_last=takes_channels_last(twin, executor, plan, two, probe))
     return replace(LOOP, layers=facts, writes_input=writes_input)
 

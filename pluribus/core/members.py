@@ -193,7 +193,8 @@ class MemberLayer(Converted):
         current = self.current
         if current.probe is not None:
             current.probe.noisy.add(self.place)
-            current.probe.sizes.append(math.prod(shape))
+            if not per_row:
+                current.probe.drawn_size = max(current.probe.drawn_size, math.prod(shape))
             return current.probe.draw(sample, shape, current.only).to(like.device)
         dtype = like.dtype if like.dtype == torch.double else torch.float
         share, whole = self._widen((current.computed, *shape), per_row)

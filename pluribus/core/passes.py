@@ -86,14 +86,14 @@ class Probe:
         self.count = count
         self.draws = 0
         self.answers: list[Tensor] = []  # of every member layer that ran, in order, `[M, B, …]`
-        self.sizes: list[int] = []  # numbers that a member drew, in order
+        self.drawn_size = 0  # numbers in the largest draw for all rows of a member
         self.noisy: set[str] = set()  # layers that drew noise
         self.rows: dict[str, Tensor] = {}  # an empty batch of the rows that a layer got
 
     def restart(self) -> None:
         """Begin a pass anew: its draws are those of the last one."""
         self.draws = 0
-        self.answers, self.sizes = [], []
+        self.answers = []
 
     def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], only: int | None) -> Tensor:
         """The next draw, `[M or 1, *shape]`."""
