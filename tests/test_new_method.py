@@ -1,6 +1,7 @@
 """A method is one file: written into a temporary module, with no other file touched, it has everything that others have."""
 
 import importlib
+import inspect
 import sys
 
 import pytest
@@ -69,12 +70,13 @@ CONTRACT = [name for name in vars(contract) if name.startswith("test_")]
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_it_passes_the_contract(newcomer, network, tmp_path):
+def test_it_passes_the_contract(newcomer, network, tmp_path, monkeypatch):
     row = Row(newcomer(members=3), 3, True, True)
+    known = {"tmp_path": tmp_path, "monkeypatch": monkeypatch, "task": "classification", "most": 64}
     for name in CONTRACT:
         make, data = NETWORKS[network]
         test = getattr(contract, name)
-        extra = {"tmp_path": tmp_path} if "tmp_path" in test.__code__.co_varnames[: test.__code__.co_argcount] else {}
+        extra = {name: known[name] for name in inspect.signature(test).parameters if name in known}
         test(row, (make(), data), **extra)
     assert len(CONTRACT) > 15
 
