@@ -1,8 +1,8 @@
 """Reading and writing of JSON and YAML files, with limits, schemas and digests.
 
 Refused are files that are larger than `LARGEST_JSON` or `LARGEST_YAML`, that are nested deeper than `DEEPEST`, that name a key
-twice, that hold NaN, infinity or a whole number beyond 64 bits, and YAML with anchors, aliases or tags: a few lines of aliases
-can stand for gigabytes. Every refusal is a FileError with one sentence.
+twice, that hold NaN, infinity or a whole number of more than 100 digits, and YAML with anchors, aliases or tags: a few lines
+of aliases can stand for gigabytes. Every refusal is a FileError with one sentence.
 """
 
 import json
@@ -23,6 +23,9 @@ LARGEST_JSON = 64 * 2**20
 LARGEST_YAML = 4 * 2**20
 """In bytes. A grid of 5,000 runs has less."""
 DEEPEST = 40
+LARGEST_NUMBER = 10**100
+"""Any whole number below it is a seed."""
+_LONG_NUMBER = "holds a whole number of more than 100 digits"
 WRITE_SETTINGS = "write `setting: value`, one a line"
 
 
@@ -173,8 +176,8 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _parse_whole(text: str) -> int:
-    if len(text) > 20:  # 2^63 has 19 digits; Python refuses more than 4,300
-        raise _Refused(f"holds a whole number of {len(text)} digits")
+    if len(text) > 101:  # Python itself refuses more than 4,300 digits, with an error of its own
+        raise _Refused(_LONG_NUMBER)
     return int(text)
 
 
@@ -192,8 +195,8 @@ def _check_values(content: Any) -> None:
                     raise _Refused(f"must hold settings, one `setting: value` a line: {_quote(strange)} is no setting's name")
             todo += [(entry, depth + 1) for entry in (value.values() if isinstance(value, dict) else value)]
         elif isinstance(value, int):
-            if not -(2**63) <= value < 2**64:
-                raise _Refused("holds a whole number of more than 64 bits")
+            if abs(value) >= LARGEST_NUMBER:
+                raise _Refused(_LONG_NUMBER)
         elif isinstance(value, float):
             if not math.isfinite(value):
                 raise _Refused("holds a number that is not finite")

@@ -26,7 +26,7 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", validate_assignment=True, frozen=True)
 
-    seed: int = Field(0, ge=0, lt=2**63, description="seed of weights, order of rows, augmentation and noise")
+    seed: int = Field(0, ge=0, lt=10**100, description="seed of weights, order of rows, augmentation and noise")
     epochs: Count = Field(10, description="how often every training row is seen")
     batch_size: Count = Field(128, description="rows in a step, summed over all processes")
 

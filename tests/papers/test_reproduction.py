@@ -128,7 +128,6 @@ def test_after_a_kill_only_what_is_left_is_measured(tmp_path):
             import os, sys
             from pathlib import Path
             from pluribus import papers
-from pluribus.cli.show_reproduce import print_recipes
             from pluribus.papers.reproduction import Reproduction, reproduce
             from tests.papers.test_reproduction import counted, recipe
 
