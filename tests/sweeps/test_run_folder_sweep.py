@@ -67,7 +67,8 @@ def try_mutation(subject: Subject, file: str, mutation: Mutation, command: Comma
     complaint = check_manners(answer, command.may_report)
     if complaint:
         return f"{done}: {complaint}"
-    if answer.code == 0 and not mutation.is_hostile and value != subject.answers[command.name]:
+    is_same = answer.code != 0 or value == subject.answers[command.name] or command.admits(value)
+    if not is_same and not mutation.is_hostile:
         return f"{done}: another answer without a word:\n{answer.out[:600]}\n{answer.err[:600]}"
     after = take_stock(room)
     changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
