@@ -17,7 +17,7 @@ from ..core.errors import FileError, PluribusError
 from ..core.spec import Spec
 from ..core.tensor_files import shorten
 from .checkpoint_files import read_checkpoint
-from .lightning_module import TrainingModule
+from .lightning_module import BINDING, TrainingModule
 from .settings import Settings
 
 CURE = "remove it, and resume from the one before"
@@ -33,11 +33,15 @@ def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings) -
         raise FileError(
             f"the checkpoint {checkpoint} is of {was}, not of {now}: resume with the same method, or begin in another folder"
         )
-    for name, was in state["pluribus"]["settings"].items():
-        if was != getattr(settings, name, None):
+    kept = state["pluribus"]["settings"]
+    strange = next((name for name in kept if name not in BINDING), None)
+    if strange is not None:
+        raise FileError(f"{checkpoint} is no checkpoint of a run, it keeps a setting {shorten(strange)}: {CURE}")
+    for name, was in kept.items():
+        if was != getattr(settings, name):
             raise FileError(
-                f"the checkpoint {checkpoint} was made with {shorten(name)} {shorten(was)}, not "
-                f"{getattr(settings, name, None)}: resume with the same settings, or begin in another folder"
+                f"the checkpoint {checkpoint} was made with {name} {shorten(was)}, not {getattr(settings, name)!r}: resume with "
+                "the same settings, or begin in another folder"
             )
     own = {f"ensemble.{name}": (value.shape, value.is_floating_point()) for name, value in ensemble.state_dict().items()}
     if own != {name: (value.shape, value.is_floating_point()) for name, value in state["state_dict"].items()}:

@@ -23,8 +23,8 @@ def test_weights_that_break_in_the_last_step_are_no_result():
             ensemble,
             (X, Y),
             epochs=1,
-            lr=1e35,
-            criterion=lambda o, t: 1e20 * F.cross_entropy(o, t),
+            lr=1e29,
+            criterion=lambda o, t: 1e25 * F.cross_entropy(o, t),
             **OPTIONS | {"batch_size": 16},
         )
 
@@ -72,7 +72,7 @@ def test_a_checkpoint_that_lacks_a_part_is_no_checkpoint(key, folder):
         del state[key]
         path.write_bytes(serialize_checkpoint(state))
     if key == "pluribus":
-        with pytest.raises(pluribus.FileError, match="does not say what was trained"):
+        with pytest.raises(pluribus.FileError, match="is no checkpoint of a run, its epoch_loss"):
             resume(folder)
         return
     with pytest.warns(UserWarning, match="it has no weights"):
