@@ -21,7 +21,8 @@ from .members import MemberLayer
 from .random_weights import find_random_layers
 from .spec import Spec
 from .surgery import Subject, describe_structure
-from .tensor_files import import_safetensors, read_described_tensors, serialize_tensors, shorten
+from .tensor_files import import_safetensors, read_described_tensors, serialize_tensors
+from .texts import quote
 from .weight_checks import check_count, check_description, check_size, check_tensors, count_draws, find_non_finite
 
 FORMAT = "pluribus-2"
@@ -108,7 +109,7 @@ def _build(target: Path, about: dict[str, Any], net: nn.Module) -> Ensemble:
     names = {name for name, _ in net.named_modules()}
     unknown = [name for name in about["order"] or () if name not in names]
     if unknown:
-        raise FileError(f"{target} is damaged: its order names {shorten(unknown[0])}, and the network has no such module")
+        raise FileError(f"{target} is damaged: its order names {quote(unknown[0])}, and the network has no such module")
     devices = {parameter.device for parameter in net.parameters()}
     try:
         with torch.random.fork_rng(devices=[d for d in devices if d.type == "cuda"]):  # the draws are overwritten: use up none

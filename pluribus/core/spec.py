@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from .errors import FileError
 from .surgery import Subject, format_type_pattern
-from .tensor_files import shorten
+from .texts import quote
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -81,7 +81,7 @@ class Spec:
         method = data.get("method") if isinstance(data, Mapping) else data
         if not isinstance(data, Mapping) or not isinstance(method, str) or method not in Spec.registry:
             known = ", ".join(sorted(Spec.registry))
-            raise FileError(f"unknown method {shorten(method)}: this version of pluribus knows {known}")
+            raise FileError(f"unknown method {quote(method)}: this version of pluribus knows {known}")
         cls = Spec.registry[method]
         options = {key: _restore(value) for key, value in data.items() if key != "method"}
         unknown = set(options) - {field.name for field in fields(cls)}

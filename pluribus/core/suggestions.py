@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
-from .tensor_files import shorten
+from .texts import quote
 
 
 def describe_unknown(what: str, given: str, known: Iterable[str]) -> str:
@@ -15,5 +15,5 @@ def describe_unknown(what: str, given: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(given[:100].lower().replace("_", "-"), names, n=3, cutoff=0.6)
     if near:
-        return f"there is no {what} {shorten(given)}: did you mean {' or '.join(map(repr, near))}?"
-    return f"there is no {what} {shorten(given)}: choose one of {', '.join(names)}"
+        return f"there is no {what} {quote(given)}: did you mean {' or '.join(map(repr, near))}?"
+    return f"there is no {what} {quote(given)}: choose one of {', '.join(names)}"

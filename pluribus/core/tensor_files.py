@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .errors import FileError
+from .texts import quote
 
 
 def serialize_tensors(tensors: Mapping[str, Tensor], about: Mapping[str, Any], place: str) -> bytes:
@@ -46,11 +47,9 @@ def read_described_tensors(
     except (ValueError, RecursionError) as error:
         raise FileError(f"{target} is damaged: its description cannot be read") from error
     if not isinstance(about, dict):
-        raise FileError(f"{target} is damaged: its description must be a mapping, got {shorten(about)}")
+        raise FileError(f"{target} is damaged: its description must be a mapping, got {quote(about)}")
     if about.get("format") not in formats:
-        raise FileError(
-            f"{target} has the format {shorten(about.get('format'))}; this version of pluribus reads {formats[0]!r}"
-        )
+        raise FileError(f"{target} has the format {quote(about.get('format'))}; this version of pluribus reads {formats[0]!r}")
     if "digest" in about:
         rest = {key: value for key, value in about.items() if key != "digest"}
         if about["digest"] != compute_digest(_format_canonical(rest), tensors):
@@ -88,19 +87,6 @@ def compute_digest(text: str, tensors: Mapping[str, Tensor]) -> str:
         if tensors[name].numel():
             digest.update(tensors[name].reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
-
-
-def shorten(value: Any, length: int = 60) -> str:
-    """Return the `repr` of a value of a file, cut to a length that fits a sentence.
-
-    >>> shorten("a" * 100, 10)
-    "'aaaaaaaa…"
-    """
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):  # too deep, or a whole number of too many digits
-        return f"a {type(value).__name__}"
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _format_canonical(about: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 from .ensemble import Ensemble
 from .errors import FileError
 from .spec import Spec
-from .tensor_files import shorten
+from .texts import quote
 
 LARGEST_COUNT = 100_000
 """The most members, copies or samples that a file may ask for. After loading, `samples` may be set to any number."""
@@ -51,7 +51,7 @@ def check_description(target: Path, about: Mapping[str, Any]) -> None:
     }
     for name, fit in fits.items():
         if not fit:
-            raise FileError(f"{target} is damaged: its {name} must be {_EXPECTED[name]}, got {shorten(about[name])}")
+            raise FileError(f"{target} is damaged: its {name} must be {_EXPECTED[name]}, got {quote(about[name])}")
 
 
 def _holds_texts(value: Any) -> bool:
@@ -71,7 +71,7 @@ def check_size(target: Path, spec: Spec) -> None:
 def check_count(target: Path, name: str, value: Any) -> None:
     """Raise FileError if a number of members, copies or samples is more than a file may ask for."""
     if isinstance(value, int) and value > LARGEST_COUNT:
-        raise FileError(f"{target} asks for {shorten(value)} {name}, and a file may ask for at most {LARGEST_COUNT:,}")
+        raise FileError(f"{target} asks for {quote(value)} {name}, and a file may ask for at most {LARGEST_COUNT:,}")
 
 
 def count_draws(target: Path, draws: Sequence[Tensor]) -> int:

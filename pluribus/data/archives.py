@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from ..core.errors import DataError
-from .cells import shorten
+from ..core.texts import shorten
 from .limits import BYTES
 
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)

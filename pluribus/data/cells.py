@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DataError
+from ..core.texts import shorten
 
 Frame = Any  # pandas.DataFrame, which is imported where it is needed
 Series = Any
@@ -160,8 +161,3 @@ def join_names(names: Any) -> str:
     """The first five names, quoted."""
     names = list(names)
     return ", ".join(repr(shorten(str(name))) for name in names[:5]) + (", …" if len(names) > 5 else "")
-
-
-def shorten(text: str, length: int = 60) -> str:
-    """A text for a message, cut to this length."""
-    return text if len(text) <= length else text[: length - 1] + "…"

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from ..core.errors import DataError
+from ..core.texts import shorten
 from .cells import (
     Frame,
     Series,
@@ -23,7 +24,6 @@ from .cells import (
     is_numeric,
     join_names,
     match_texts,
-    shorten,
     to_numbers,
     to_texts,
 )

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from ..core.errors import DataError
+from ..core.texts import shorten
 from .archives import list_arrays, read_arrays
 from .catalog_entry import CatalogEntry
-from .cells import shorten
 from .dataset import Data, Part, number_classes, take_no_rows
 from .preparation import Pixels, Preparation, measure_targets
 from .split import check_share, split_rows

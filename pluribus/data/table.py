@@ -11,8 +11,9 @@ from torch import Tensor
 
 from ..core.errors import DataError
 from ..core.suggestions import describe_unknown
+from ..core.texts import shorten
 from .catalog_entry import CatalogEntry
-from .cells import Frame, Series, is_numeric, shorten, to_numbers, to_texts
+from .cells import Frame, Series, is_numeric, to_numbers, to_texts
 from .column_encoding import Columns
 from .dataset import Data, Part
 from .limits import TEXT

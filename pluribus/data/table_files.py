@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import DataError
-from .cells import BOOLEANS, Frame, has_leading_zero, is_numeral, shorten
+from ..core.texts import shorten
+from .cells import BOOLEANS, Frame, has_leading_zero, is_numeral
 from .limits import BYTES, COLUMNS, TEXT
 from .unzipping import is_gzipped, read_unzipped
 

@@ -6,18 +6,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ..core.suggestions import describe_unknown
-
-LONGEST = 80
-"""Letters of a value or a key that are repeated in a message."""
-
-
-def shorten(text: str) -> str:
-    """The first letters of a text, for a message.
-
-    >>> shorten("a" * 100)[-3:]
-    'aa…'
-    """
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+from ..core.texts import shorten
 
 
 def describe_fault(error: ValidationError) -> str:

@@ -15,8 +15,9 @@ from pydantic import ValidationError
 
 from ..core.errors import FileError
 from ..core.files import format_json, write_file
+from ..core.texts import quote, shorten
 from .digests import DIGEST, YAML_PREFIX, digest_content, digest_text, split_yaml_digest
-from .explanations import describe_fault, shorten
+from .explanations import describe_fault
 from .schema import AnySchema
 
 LARGEST_JSON = 64 * 2**20
@@ -192,7 +193,7 @@ def _check_values(content: Any) -> None:
             if isinstance(value, dict):
                 strange = next((key for key in value if not isinstance(key, str)), None)
                 if strange is not None or None in value:
-                    raise _Refused(f"must hold settings, one `setting: value` a line: {_quote(strange)} is no setting's name")
+                    raise _Refused(f"must hold settings, one `setting: value` a line: {quote(strange)} is no setting's name")
             todo += [(entry, depth + 1) for entry in (value.values() if isinstance(value, dict) else value)]
         elif isinstance(value, int):
             if abs(value) >= LARGEST_NUMBER:
@@ -202,14 +203,6 @@ def _check_values(content: Any) -> None:
                 raise _Refused("holds a number that is not finite")
         elif value is not None and not isinstance(value, str):
             raise _Refused(f"holds a {type(value).__name__}: put it in quotes, if it is a text")
-
-
-def _quote(value: Any) -> str:
-    """A value for a message; a whole number may have too many digits to be written."""
-    try:
-        return shorten(repr(value))
-    except ValueError:
-        return "a huge number"
 
 
 def _describe_kind(value: Any) -> str:
@@ -240,7 +233,7 @@ class _Loader(yaml.SafeLoader):
         if len(content) < len(node.value):
             names = [self.construct_object(key, deep=True) for key, _ in node.value]
             twice = next(key for key in names if names.count(key) > 1)
-            raise _Refused(f"has the key {_quote(twice)} twice, line {node.start_mark.line + 1}")
+            raise _Refused(f"has the key {quote(twice)} twice, line {node.start_mark.line + 1}")
         return content
 
 

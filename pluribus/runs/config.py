@@ -17,9 +17,10 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from ..core.errors import PluribusError
 from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
+from ..core.texts import shorten
 from ..data.catalog import SETS
 from ..file_formats.comparison_files import ConfigFile
-from ..file_formats.explanations import describe_expected, shorten
+from ..file_formats.explanations import describe_expected
 from ..file_formats.reading import parse_yaml_value, read_yaml, write_yaml
 from ..training.settings import Settings, Share
 

@@ -14,9 +14,9 @@ from typing import Any
 from ..core.errors import FileError, PluribusError
 from ..core.file_names import check_file_name, check_inside
 from ..core.files import remove_leftovers, write_file
+from ..core.texts import shorten
 from ..experiments import Job, describe_unfinished, read_failure, run_jobs
 from ..file_formats.comparison_files import GridFile
-from ..file_formats.explanations import shorten
 from ..file_formats.reading import read_yaml, write_yaml
 from ..file_formats.run_files import read_metrics
 from .config import Config, ConfigError, build_config, format_choice, parse_method, resolve_paths

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..core.ensemble import Ensemble
 from ..core.errors import FileError, PluribusError
 from ..core.spec import Spec
-from ..core.tensor_files import shorten
+from ..core.texts import quote, shorten
 from .checkpoint_files import read_checkpoint
 from .lightning_module import BINDING, TrainingModule
 from .settings import Settings
@@ -36,11 +36,11 @@ def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings) -
     kept = state["pluribus"]["settings"]
     strange = next((name for name in kept if name not in BINDING), None)
     if strange is not None:
-        raise FileError(f"{checkpoint} is no checkpoint of a run, it keeps a setting {shorten(strange)}: {CURE}")
+        raise FileError(f"{checkpoint} is no checkpoint of a run, it keeps a setting {quote(strange)}: {CURE}")
     for name, was in kept.items():
         if was != getattr(settings, name):
             raise FileError(
-                f"the checkpoint {checkpoint} was made with {name} {shorten(was)}, not {getattr(settings, name)!r}: resume with "
+                f"the checkpoint {checkpoint} was made with {name} {quote(was)}, not {getattr(settings, name)!r}: resume with "
                 "the same settings, or begin in another folder"
             )
     own = {f"ensemble.{name}": (value.shape, value.is_floating_point()) for name, value in ensemble.state_dict().items()}
