@@ -30,6 +30,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+LONGEST_MESSAGE = 1200
+"""Letters of a message; what is cut is its middle, as the end says what to do."""
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -104,18 +107,21 @@ def fail(message: str, code: int = 2) -> NoReturn:
     if os.environ.get("PLURIBUS_DEBUG") and sys.exc_info()[0] is not None:
         raise
     with contextlib.suppress(OSError, ValueError):  # standard error is closed
-        print(f"pluribus: {clean_text(shorten_words(message))}", file=sys.stderr)
+        print(f"pluribus: {clean_text(shorten_message(message))}", file=sys.stderr)
     discard_output()
     raise SystemExit(code)
 
 
-def shorten_words(message: str) -> str:
-    """A message on one line, in which words of hundreds of letters are cut; paths stay whole.
+def shorten_message(message: str) -> str:
+    """A message on one line: words of hundreds of letters are cut (paths stay whole), and the middle of a very long message.
 
-    >>> shorten_words("got  " + 5000 * "9")[-4:]
+    >>> shorten_message("got  " + 5000 * "9")[-4:]
     '999…'
+    >>> len(shorten_message("must be a name, got " + 5000 * "9, " + ": write a name")) < LONGEST_MESSAGE
+    True
     """
-    return re.sub(r"[^\s/]{300,}", lambda word: word[0][:80] + "…", " ".join(message.split()))
+    line = re.sub(r"[^\s/]{300,}", lambda word: word[0][:80] + "…", " ".join(message.split()))
+    return line if len(line) <= LONGEST_MESSAGE else f"{line[: LONGEST_MESSAGE // 2]} … {line[-LONGEST_MESSAGE // 4 :]}"
 
 
 def _print_warning(message: Any, *_: Any, **__: Any) -> None:

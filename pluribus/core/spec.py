@@ -125,20 +125,20 @@ def _restore(value: Any) -> Any:
 def require_count(argument: str, value: int, least: int, why: str) -> None:
     """A whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{argument} must be a whole number, got {value!r}")
+        raise TypeError(f"{argument} must be a whole number, got {quote(value)}")
     if value < least:
         raise ValueError(f"{argument} must be at least {least}, got {value}: {why}")
 
 
 def require_choice(argument: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
-        raise ValueError(f"{argument} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        raise ValueError(f"{argument} must be one of {', '.join(map(repr, choices))}, got {quote(value)}")
 
 
 def require_number(argument: str, value: float, *, positive: bool = False) -> None:
     """A finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{argument} must be a number, got {value!r}")
+        raise TypeError(f"{argument} must be a number, got {quote(value)}")
     if not math.isfinite(value) or (positive and value <= 0):
         raise ValueError(f"{argument} must be {'positive and ' if positive else ''}finite, got {value}")
 

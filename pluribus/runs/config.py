@@ -17,7 +17,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from ..core.errors import PluribusError
 from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
-from ..core.texts import shorten
+from ..core.texts import quote, shorten
 from ..data.catalog import SETS
 from ..file_formats.comparison_files import ConfigFile
 from ..file_formats.explanations import describe_expected
@@ -65,7 +65,7 @@ class Config(Settings):
         if isinstance(value, Spec):
             return describe_spec(value)
         if isinstance(value, Mapping) and not isinstance(value.get("name"), str):
-            raise ValueError(f"needs a name, got {dict(value)}")
+            raise ValueError(f"needs a name, got {quote(dict(value))}")
         return value
 
     @field_validator("data_dir", mode="before")
@@ -102,7 +102,7 @@ def parse_method(method: Any) -> dict[str, Any]:
     if isinstance(method, Spec):
         return describe_spec(method)
     if not isinstance(method, Mapping) or not isinstance(method.get("name"), str):
-        raise ConfigError(f"method must be {CHOICE}, got {method!r}")
+        raise ConfigError(f"method must be {CHOICE}, got {quote(method)}")
     return dict(method)
 
 
@@ -225,12 +225,12 @@ def parse_choice(text: str) -> dict[str, Any]:
     if colon and "=" in tail.split(",")[0]:
         name, options = head, tail
     if not name or "=" in name:
-        raise ChoiceError(f"must be NAME or NAME:option=value,option=value, got {text!r}")
+        raise ChoiceError(f"must be NAME or NAME:option=value,option=value, got {quote(text)}")
     choice: dict[str, Any] = {"name": name}
     for piece in split_at_commas(options):
         key, equals, value = piece.partition("=")
         if not equals or not key.strip() or key.strip() == "name":
-            raise ChoiceError(f"options are written option=value, got {piece!r} in {text!r}")
+            raise ChoiceError(f"options are written option=value, got {quote(piece)} in {quote(text)}")
         choice[key.strip()] = parse_value(value)
     return choice
 

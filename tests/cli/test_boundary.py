@@ -228,3 +228,11 @@ def test_a_wrong_word_that_looks_like_markup_is_repeated_as_it_is(line, pluribus
     assert answer.code == 2
     assert "[/b]" in answer.err
     assert "Traceback" not in answer.err
+
+
+def test_a_long_value_is_not_repeated_whole(pluribus, work):
+    """Found by `make fuzz`: a list in place of a name made a sentence of 6,000 characters."""
+    (work / "long.yaml").write_text(f"method: {{name: {[1] * 2000}}}\n")
+    answer = pluribus("train --config long.yaml")
+    assert answer.code == 2
+    assert len(answer.err) < 300
