@@ -5,6 +5,11 @@ import os
 import re
 
 
+def is_fuzzing() -> bool:
+    """Whether `make fuzz` runs the sweeps, with new examples."""
+    return bool(os.environ.get("PLURIBUS_FUZZ"))
+
+
 def report(complaint: str, example: str) -> None:
     """Raise AssertionError about a complaint or, when fuzzing, add it to the file of the findings."""
     path = os.environ.get("PLURIBUS_FUZZ")

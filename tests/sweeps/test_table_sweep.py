@@ -39,7 +39,8 @@ def test_what_is_predicted_for_training_rows_is_what_the_ensemble_answers(tmp_pa
         findings.report(complaint, str(table))
 
     check()
-    assert ended["answered"] >= ended["refused"]  # otherwise the sweep would show little
+    if not findings.is_fuzzing():  # the examples are always the same; of new ones more than half may be refused by chance
+        assert ended["answered"] >= ended["refused"]  # otherwise the sweep would show little
 
 
 def try_table(table: Table, ended: Counter) -> str:
