@@ -90,7 +90,7 @@ def train(
     check_workers(workers)
     if resume is not None:
         others = (config, out, members, seeds)
-        if any(value is not None for value in others) or set(settings) - {"data_dir", "devices", "model"}:
+        if any(value is not None for value in others) or set(settings) - {"data_dir", "devices", "strategy", "model"}:
             raise FileError("--resume continues the run as it was configured: leave the other settings out")
         repeated = settings.pop("model", None)
         with consent_to_repeated(None if repeated is None else [repeated], trust):
