@@ -1,4 +1,4 @@
-"""Four small networks that between them have what real ones have: nesting, skips, normalisation, attention."""
+"""Small networks that between them have what real ones have: nesting, skips, normalisation, attention, a mask."""
 
 import torch
 from torch import Tensor, nn
@@ -124,3 +124,15 @@ NETWORKS = {
 def words(description: object) -> str:
     """Without the line breaks of an 80-column terminal."""
     return " ".join(str(description).split())
+
+
+class Masked(nn.Module):
+    """A network that keeps −∞ in a buffer, as attention does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Linear(4, 3)
+        self.register_buffer("mask", torch.tensor([0.0, 0.0, -torch.inf]))
+
+    def forward(self, x):
+        return self.body(x) + self.mask

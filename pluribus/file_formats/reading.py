@@ -40,10 +40,10 @@ def read_json(path: Path, schema: AnySchema) -> dict[str, Any]:
         content = parse_json(read_text(path, LARGEST_JSON))
         digest = content.pop(DIGEST, None)
         if digest is not None and digest != digest_content(content):
-            raise _changed(path, schema)
+            raise _describe_change(path, schema)
         return _validate(content, schema)
     except _Refused as error:
-        raise _damaged(path, schema, error) from error
+        raise _describe_damage(path, schema, error) from error
 
 
 def read_yaml(path: Path, schema: AnySchema) -> dict[str, Any]:
@@ -52,10 +52,10 @@ def read_yaml(path: Path, schema: AnySchema) -> dict[str, Any]:
         text = read_text(path, LARGEST_YAML)
         digest, rest = split_yaml_digest(text)
         if digest is not None and digest != digest_text(rest):
-            raise _changed(path, schema)
+            raise _describe_change(path, schema)
         return _validate(parse_yaml(text), schema)
     except _Refused as error:
-        raise _damaged(path, schema, error) from error
+        raise _describe_damage(path, schema, error) from error
 
 
 def read_settings(path: Path) -> dict[str, Any]:
@@ -150,13 +150,13 @@ def _validate(content: dict[str, Any], schema: AnySchema) -> dict[str, Any]:
     return content
 
 
-def _damaged(path: Path, schema: AnySchema, fault: _Refused) -> FileError:
+def _describe_damage(path: Path, schema: AnySchema, fault: _Refused) -> FileError:
     if schema.holds:
         return FileError(f"{path} does not hold {schema.holds} (it {fault}): {schema.cure}")
     return FileError(f"{path} is damaged, it {fault}: {schema.cure}")
 
 
-def _changed(path: Path, schema: AnySchema) -> FileError:
+def _describe_change(path: Path, schema: AnySchema) -> FileError:
     return FileError(f"{path} was changed or damaged after it was written: {schema.cure}")
 
 

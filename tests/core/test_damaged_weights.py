@@ -13,6 +13,8 @@ import pluribus
 from pluribus import DeepEnsemble, FileError, MCDropout, Spec, Variance, VariationalDropout
 from pluribus.core.tensor_files import serialize_tensors
 
+from ..networks import Masked
+
 
 def small_net():
     return nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.Dropout(0.5), nn.Linear(5, 3))
@@ -240,18 +242,6 @@ def test_weights_that_are_not_finite_are_saved_with_a_warning(tmp_path):
         path = pluribus.save(ensemble, tmp_path / "diverged")
     with pytest.raises(FileError, match="diverged"):
         pluribus.load(path, small_net())
-
-
-class Masked(nn.Module):
-    """A network that keeps −∞ in a buffer, as attention does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Linear(4, 3)
-        self.register_buffer("mask", torch.tensor([0.0, 0.0, -torch.inf]))
-
-    def forward(self, x):
-        return self.body(x) + self.mask
 
 
 def test_a_mask_of_minus_infinity_in_the_network_is_no_damage(tmp_path, recwarn):

@@ -11,6 +11,8 @@ from pluribus.training.checkpoint_files import read_checkpoint, serialize_checkp
 from pluribus.training.checkpoints import find_newest_checkpoint, list_checkpoints
 from pluribus.training.lightning_module import Diverged
 
+from ..networks import Masked
+
 X, Y = torch.randn(16, 4), torch.arange(16) % 2
 OPTIONS = {"optimizer": "sgd", "batch_size": 4, "progress": False}
 
@@ -77,18 +79,6 @@ def test_a_checkpoint_that_lacks_a_part_is_no_checkpoint(key, folder):
         return
     with pytest.warns(UserWarning, match="it has no weights"):
         assert find_newest_checkpoint(folder, pluribus.ensemble(nn.Linear(4, 2), Single())) is None
-
-
-class Masked(nn.Module):
-    """A network that keeps −∞ in a buffer, as attention does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Linear(4, 3)
-        self.register_buffer("mask", torch.tensor([0.0, 0.0, -torch.inf]))
-
-    def forward(self, x):
-        return self.body(x) + self.mask
 
 
 def test_a_mask_of_minus_infinity_is_no_divergence(tmp_path, recwarn):
