@@ -16,6 +16,7 @@ from .ood_detection import auroc, fpr95, uncertainty
 from .regression import coverage, crps, fit_noise_variance, gaussian_nll, rmse
 from .selective import accuracy_at_coverage, aurc, risk_coverage
 from .streaming import Tally
+from .temperature import calibrated_nll, cross_fit_nll, nll_at_temperatures
 
 __all__ = [
     "ConfidenceBins",
@@ -30,16 +31,19 @@ __all__ = [
     "bin_by_confidence",
     "bootstrap",
     "brier",
+    "calibrated_nll",
     "central_interval",
     "classwise_ece",
     "coverage",
     "crps",
+    "cross_fit_nll",
     "ece",
     "fit_noise_variance",
     "fit_temperature",
     "fpr95",
     "gaussian_nll",
     "nll",
+    "nll_at_temperatures",
     "quantile",
     "risk_coverage",
     "rmse",
