@@ -14,7 +14,7 @@ from ..models.registry import MODELS
 from ..runs.config import Config
 
 PANELS = {
-    "What to learn": ("data", "data_dir", "model", "method", "augment", "validation", "rows"),
+    "What to learn": ("data", "data_dir", "model", "method", "recipe", "augment", "validation", "rows"),
     "How to train": (
         *("epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "beta1", "nesterov", "weight_decay"),
         *("label_smoothing", "clip", "kl_warmup", "patience"),

@@ -23,6 +23,7 @@ from ..file_formats.comparison_files import ConfigFile
 from ..file_formats.explanations import describe_expected
 from ..file_formats.reading import parse_yaml_value, read_yaml, write_yaml
 from ..training.settings import Settings, Share
+from .recipes import RECIPES, apply_recipe
 
 CHOICE = "NAME, NAME:option=value,… or, in a file, a mapping with a name"
 
@@ -56,6 +57,16 @@ class Config(Settings):
     )
     validation: Share = Field(0.1, description="share of the training rows that is set aside to judge by while training")
     rows: int | None = Field(None, ge=2, lt=2**63, description="train on so many rows only")
+    recipe: str | None = Field(
+        None, description=f"defaults for network and training: {', '.join(RECIPES)}; other options take precedence"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _add_recipe(cls, options: Any) -> Any:
+        if isinstance(options, Mapping) and isinstance(name := options.get("recipe"), str) and name not in RECIPES:
+            raise ValueError(describe_unknown("recipe", name, RECIPES))
+        return apply_recipe(options) if isinstance(options, Mapping) else options
 
     @field_validator("data", "model", "method", mode="before")
     @classmethod
@@ -200,7 +211,7 @@ def read_config(path: Path, **changes: Any) -> Config:
 def save_config(config: Config, path: Path) -> None:
     """Write every setting as YAML: first data, network and method, then how to train."""
     content = config.model_dump(mode="json")
-    order = ["data", "data_dir", "model", "method", "augment", "validation", "rows"]
+    order = ["data", "data_dir", "model", "method", "recipe", "augment", "validation", "rows"]
     arranged = {key: content[key] for key in [*order, *(key for key in content if key not in order)]}
     write_yaml(path, arranged)
 

@@ -45,6 +45,27 @@ def test_the_small_networks():
     assert count_parameters(models.small_cnn()) == 448 + 4640 + 9248 + 5130
 
 
+def test_eight_epochs_of_the_fast_network_on_cifar10_stay_within_its_budget():
+    with torch.device("meta"):
+        net, x = models.fast_cnn(), torch.empty(1, 3, 32, 32)
+    assert count_parameters(net) == 9 * (12 * 52 + 52 * 52 + 52 * 104 + 104 * 104 + 104 * 112 + 112 * 112) + 4 * 268 + 1130
+    assert 3 * count_flops(net, x) * 50_000 * 8 < 2.5e13
+
+
+def test_the_transformed_patches_are_a_rotation_at_unit_variance():
+    torch.manual_seed(0)
+    transform = models.fast_cnn()[0]
+    x = torch.randn(64, 3, 8, 8) * torch.tensor([1.0, 2.0, 3.0]).view(1, 3, 1, 1)
+    basis = transform.basis.flatten(1).double()
+    torch.testing.assert_close(basis @ basis.T, torch.eye(12, dtype=torch.double), atol=1e-6, rtol=0)
+    flat = torch.full((1, 3, 2, 2), 2.0)
+    torch.testing.assert_close(transform.basis.flatten(1) @ flat.flatten(), torch.eye(12)[0] * 2 * 12**0.5)  # brightness alone
+    answer = transform.train()(x)
+    assert answer.shape == (64, 12, 4, 4)
+    torch.testing.assert_close(answer.var((0, 2, 3), correction=0), torch.ones(12), atol=1e-3, rtol=0)
+    assert not list(transform.parameters())
+
+
 def test_wide_resnet_under_mimo_costs_what_the_paper_says():
     """On the meta device, where FLOPs are counted and nothing is computed."""
     with torch.device("meta"):
@@ -80,6 +101,7 @@ NETWORKS = {
     "mlp": (lambda: models.mlp(3 * 32 * 32, 7), (3, 32, 32)),
     "lenet5": (lambda: models.lenet5(7), (1, 28, 28)),
     "small_cnn": (lambda: models.small_cnn(7), (3, 32, 32)),
+    "fast_cnn": (lambda: models.fast_cnn(7, width=0.25), (3, 32, 32)),
     "vgg_like": (lambda: models.vgg_like(7, width=0.1), (3, 32, 32)),
     "vgg16": (lambda: models.vgg(16, 7), (3, 32, 32)),
     "resnet": (lambda: models.resnet(8, 7), (3, 32, 32)),
@@ -102,7 +124,7 @@ def test_they_answer_for_every_row_and_carry_gradients_to_every_parameter(name):
 
 
 @pytest.mark.parametrize("spec", [MIMO(2), BatchEnsemble(2), TreeNet(2), MCDropout(samples=2), Variance(samples=2)], ids=str)
-@pytest.mark.parametrize("name", ["lenet5", "resnet", "densenet", "wrn", "vit", "vgg_like"])
+@pytest.mark.parametrize("name", ["lenet5", "fast_cnn", "resnet", "densenet", "wrn", "vit", "vgg_like"])
 def test_they_become_ensembles(name, spec):
     make, shape = NETWORKS[name]
     ensemble = pluribus.ensemble(make(), spec).eval()
@@ -133,6 +155,7 @@ def test_convolutions_start_he_normal():
         (lambda: models.vit(size=30), "must divide"),
         (lambda: models.lenet5(size=8), "at least 16"),
         (lambda: models.small_cnn(size=4), "at least 8"),
+        (lambda: models.fast_cnn(size=12), "at least 16"),
     ],
 )
 def test_impossible_sizes_are_refused(make, said):

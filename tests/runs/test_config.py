@@ -7,6 +7,7 @@ import pluribus
 from pluribus.data import load
 from pluribus.runs import config as configs
 from pluribus.runs.config import ChoiceError, ConfigError, build_config, build_spec, format_choice, parse_choice, split_choices
+from pluribus.runs.recipes import RECIPES
 from pluribus.runs.training import resolve_config
 
 
@@ -65,6 +66,25 @@ def test_what_makes_no_sense_is_one_sentence(options, message):
     with pytest.raises(ConfigError, match=message) as caught:
         build_config(options)
     assert "\n" not in str(caught.value)
+
+
+def test_a_recipe_gives_defaults_that_other_settings_override():
+    config = build_config({"recipe": "fast", "epochs": 3, "model": "small-cnn"})
+    assert (config.optimizer, config.schedule, config.augment) == ("sgd", "linear", "crop-flip")
+    assert (config.epochs, config.model) == (3, {"name": "small-cnn"})
+    assert build_config({}).optimizer == "adamw"
+
+
+def test_every_recipe_is_a_configuration_and_is_read_back_as_it_was(tmp_path):
+    for name in RECIPES:
+        config = build_config({"recipe": name, "lr": 0.01})
+        configs.save_config(config, tmp_path / "config.yaml")
+        assert configs.read_config(tmp_path / "config.yaml") == config
+
+
+def test_an_unknown_recipe_is_named_with_those_that_there_are():
+    with pytest.raises(ConfigError, match=r"recipe 'fats'.*fast"):
+        build_config({"recipe": "fats"})
 
 
 @pytest.mark.parametrize(("name", "found"), [("cifar10", "crop-flip"), ("mnist", "none")])
