@@ -1,0 +1,168 @@
+"""Run the ablations that decided the defaults of methods, and record them as JSON in results/ablations.
+
+    python results/ablations.py                 run what is missing
+    python results/ablations.py mimo-digits     run these alone
+
+    mixture-scale    where the scale of a blob's weights stands, how losses are combined, which optimiser: LeNet-5, 4,000 rows
+                     of MNIST
+    mixture-cifar10  the same for SmallCNN on 4,000 rows of CIFAR-10, at one and four times the parameters
+    mimo-digits      the share of repeated inputs and the repetition of batches by width: small-cnn on the digits
+    mimo-heads       heads that start equal or independent: small-cnn on the digits
+
+A file grows by one result at a time, so that a run can be stopped at any moment. Scores are of the last rows of the training set,
+which are not trained on, so that no default is chosen by test rows; the NLL is calibrated by cross-fitted temperatures. Data are
+read as by `pluribus train`: MNIST and CIFAR-10 from PLURIBUS_DATA.
+"""
+
+import itertools
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+import pluribus
+from pluribus.core.files import write_file
+from pluribus.core.seeds import set_seed
+from pluribus.core.spec import Spec
+from pluribus.methods.mixture import Blob, Mixed
+from pluribus.metrics import accuracy, calibrated_nll, nll
+from pluribus.training.lightning_module import Diverged
+
+HERE = Path(__file__).parent / "ablations"
+SEEDS = (0, 1, 2)
+Json = dict[str, Any]
+
+
+def put_scale_into_coefficients(ensemble: pluribus.Ensemble) -> None:
+    """Give a mixture the form that it once had here, which is the same function: numbers from N(0, 1), plain gradients."""
+    for blob in (module for module in ensemble.modules() if isinstance(module, Blob)):
+        blob.numbers.data /= blob.scale
+    for layer in (module for module in ensemble.modules() if isinstance(module, Mixed)):
+        layer.coefficients.data *= layer._bank[0].scale
+        layer.mix_factor = layer.coefficient_factor = 1.0
+
+
+def list_mixtures(factors: tuple[float, ...]) -> Iterator[tuple[Json, Spec]]:
+    """Every combination of scale, loss, optimiser and budget; the single network and the deep ensemble beside them."""
+    for optimizer in ("adamw", "sgd"):
+        yield {"method": "single", "optimizer": optimizer}, pluribus.Single()
+        yield {"method": "deep-ensemble", "optimizer": optimizer}, pluribus.DeepEnsemble(members=4)
+        for parameters, scale, loss in itertools.product(factors, ("numbers", "coefficients"), ("sum", "mean")):
+            facts = {"method": "mixture", "optimizer": optimizer, "parameters": parameters, "scale": scale, "loss": loss}
+            yield facts, pluribus.Mixture(parameters=parameters, loss=loss, blob=True)  # type: ignore[arg-type]
+
+
+def list_mimo() -> Iterator[tuple[Json, Spec]]:
+    for width in (1.0, 2.0, 4.0):
+        yield {"method": "single", "width": width}, pluribus.Single()
+        for share, repetition in itertools.product((0.0, 0.3, 0.6), (1, 2)):
+            facts = {"method": "mimo", "width": width, "input_repetition": share, "batch_repetition": repetition}
+            yield facts, pluribus.MIMO(members=3, input_repetition=share, batch_repetition=repetition)
+
+
+def list_heads() -> Iterator[tuple[Json, Spec]]:
+    for start, share in itertools.product(("keep", "fresh"), (0.0, 0.3, 0.6)):
+        yield (
+            {"method": "mimo", "heads": start, "input_repetition": share},
+            pluribus.MIMO(
+                members=3,
+                init=start,
+                input_repetition=share,  # type: ignore[arg-type]
+            ),
+        )
+
+
+ABLATIONS: dict[str, Json] = {
+    "mixture-scale": {
+        "data": "mnist",
+        "rows": 4000,
+        "judged": 10_000,
+        "model": "lenet5",
+        "epochs": 8,
+        "batch_size": 64,
+        "cells": list_mixtures((1.0,)),
+    },
+    "mixture-cifar10": {
+        **{"data": "cifar10", "rows": 4000, "judged": 10_000, "model": "small-cnn", "epochs": 12, "batch_size": 64},
+        "cells": list_mixtures((1.0, 4.0)),
+    },
+    "mimo-digits": {
+        "data": "digits",
+        "rows": None,
+        "judged": 400,
+        "model": "small-cnn",
+        "epochs": 100,
+        "batch_size": 64,
+        "cells": list_mimo(),
+    },
+    "mimo-heads": {
+        "data": "digits",
+        "rows": None,
+        "judged": 400,
+        "model": "small-cnn",
+        "epochs": 100,
+        "batch_size": 64,
+        "cells": list_heads(),
+    },
+}
+
+
+def train_and_score(setting: Json, facts: Json, spec: Spec, seed: int) -> Json:
+    """Train one network and return its scores on the last rows of the training set."""
+    data = pluribus.data.load(setting["data"])
+    begin = len(data.train) - setting["judged"]
+    rows = slice(None, setting["rows"] or begin)
+    x, y = data.preparation(data.train.x[rows]), data.train.y[rows]
+    set_seed(seed)
+    options = {"width": facts["width"]} if "width" in facts else {}
+    net: nn.Module = pluribus.models.build(setting["model"], data.shape, data.outputs, **options)
+    ensemble = pluribus.ensemble(net, spec, example=x[:2])
+    if facts.get("scale") == "coefficients":
+        put_scale_into_coefficients(ensemble)
+    began = time.time()
+    training = {name: setting[name] for name in ("epochs", "batch_size")} | {"optimizer": facts.get("optimizer", "adamw")}
+    try:
+        pluribus.fit(ensemble, (x, y), seed=seed, progress=False, **training)
+    except Diverged as error:
+        return {"diverged": str(error).split(";")[0]}
+    p, truth = ensemble.predict(data.preparation(data.train.x[begin:])), data.train.y[begin:]
+    scores = {"accuracy": accuracy(p, truth), "nll": nll(p, truth), "calibrated_nll": calibrated_nll(p, truth)}
+    return scores | {"seconds": round(time.time() - began, 1)}
+
+
+def run_ablation(name: str) -> None:
+    """Run what is missing of an ablation."""
+    setting = dict(ABLATIONS[name])
+    cells, place = list(setting.pop("cells")), HERE / f"{name}.json"
+    known: list[Json] = json.loads(place.read_text(encoding="utf-8"))["results"] if place.is_file() else []
+    done = {json.dumps([one["facts"], one["seed"]], sort_keys=True) for one in known}
+    HERE.mkdir(exist_ok=True)
+    for seed, (facts, spec) in itertools.product(SEEDS, cells):
+        if json.dumps([facts, seed], sort_keys=True) in done:
+            continue
+        found = train_and_score(setting, facts, spec, seed)
+        known.append({"facts": facts, "seed": seed} | found)
+        content = {
+            "setting": setting,
+            "command": f"python results/ablations.py {name}",
+            "torch": torch.__version__,
+            "results": known,
+        }
+        write_file(place, (json.dumps(content, indent=1) + "\n").encode())
+        print(
+            name,
+            seed,
+            facts,
+            {key: round(value, 4) if isinstance(value, float) else value for key, value in found.items()},
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:] or ABLATIONS:
+        run_ablation(wanted)
