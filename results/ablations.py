@@ -9,9 +9,9 @@
     mimo-digits      the share of repeated inputs and the repetition of batches by width: small-cnn on the digits
     mimo-heads       heads that start equal or independent: small-cnn on the digits
 
-A file grows by one result at a time, so that a run can be stopped at any moment. Scores are of the last rows of the training set,
-which are not trained on, so that no default is chosen by test rows; the NLL is calibrated by cross-fitted temperatures. Data are
-read as by `pluribus train`: MNIST and CIFAR-10 from PLURIBUS_DATA.
+A file grows by one result at a time, so that a run can be stopped at any moment. Scores are of the last rows of the training
+set, which are not trained on, so that no default is chosen by test rows; the NLL is calibrated by cross-fitted temperatures.
+Data are read as by `pluribus train`: MNIST and CIFAR-10 from PLURIBUS_DATA.
 """
 
 import itertools
