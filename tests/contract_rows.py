@@ -53,6 +53,7 @@ METHODS = {
     "deep-inner": Row(DeepEnsemble(members=2, of=Inner(copies=2)), 2, True, True),
     "deep-mimo": Row(DeepEnsemble(members=2, of=MIMO(members=2)), 4, True, True),
     "deep-variance": Row(DeepEnsemble(members=2, of=Variance(samples=3)), 6, False, False),
+    "single-dropout": Row(Single(dropout=0.3), 1, True, True),
 }
 
 

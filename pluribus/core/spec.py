@@ -33,6 +33,11 @@ class Spec:
     """`pluribus bench` shows how cost grows with `size_option`, as members M or as draws K. None: it does not."""
     role: ClassVar[Literal["baseline", "reference", ""]] = ""
     """Gains are over the baseline; shares are of the gain of the reference."""
+    candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
+    """Values of options that are worth trying on any network, by the name of the option. Defaults may be left out."""
+    is_tuned_as_part: ClassVar[bool] = False
+    """Whether its members are whole networks, so that it is trained as was found best for one of them: for the spec in
+    `nested_option`, or for the baseline. It needs no trials of its own."""
 
     other_steps: ClassVar[Mapping[str, str]] = {}
     """Optimisers (sgd, adam, adamw) whose steps have another size than on the base network, each with the reason."""
@@ -40,6 +45,20 @@ class Spec:
     def get_keeps(self) -> Keeps:
         """`keeps`, where it depends on the options."""
         return self.keeps
+
+    def list_candidates(self, subject: Subject) -> Mapping[str, tuple[Any, ...]]:
+        """`candidates`, where they depend on the network: the names of layers, say. The network is only read."""
+        return self.candidates
+
+    def describe_equivalence(self, optimizer: str, lr: float, weight_decay: float, steps: int) -> str | None:
+        """One sentence if training cannot make the method differ from a simpler one; None if it can.
+
+        Args:
+            optimizer: "sgd", "adam" or "adamw".
+            lr, weight_decay: at their highest.
+            steps: how many steps the training takes.
+        """
+        return None
 
     registry: ClassVar[dict[str, type["Spec"]]] = {}
 

@@ -17,6 +17,7 @@ that no normalisation follows, and the first step of SGD moves the weights of a 
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -50,6 +51,7 @@ class BatchEnsemble(Spec):
     keeps: ClassVar[Keeps] = "weights"
     size_option: ClassVar[str | None] = "members"
     growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
+    candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {"spread": (0.1, 0.25, 0.5)}
 
     members: int = 4
     init: Literal["normal", "sign", "ones"] = "normal"

@@ -47,6 +47,7 @@ class DeepEnsemble(Spec):
     nested_option: ClassVar[str | None] = "of"
     growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
     role: ClassVar[Literal["baseline", "reference", ""]] = "reference"
+    is_tuned_as_part: ClassVar[bool] = True
 
     members: int = 4
     of: Spec | None = None

@@ -58,6 +58,7 @@ class Inner(Spec):
     size_option: ClassVar[str | None] = "copies"
     other_steps: ClassVar[Mapping[str, str]] = {"sgd": "the mean of m copies follows the base network at lr/m and m·wd"}
     growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
+    candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {"copies": (2, 4, 8)}
 
     copies: int = 4
     init: Literal["keep", "paper"] = "keep"
@@ -76,6 +77,19 @@ class Inner(Spec):
 
     def get_keeps(self) -> Keeps:
         return "other layers" if self.init == "paper" else self.keeps
+
+    def describe_equivalence(self, optimizer: str, lr: float, weight_decay: float, steps: int) -> str | None:
+        """Every copy gets the m-th part of one gradient. Adam divides by its size; SGD makes the mean move m times less."""
+        m = self.copies
+        if optimizer == "sgd":
+            return (
+                f"under SGD the mean of {m} copies trains exactly as the base layer does at learning rate {lr / m:.3g} and weight "
+                f"decay {weight_decay * m:.3g}: it is the base network with other settings"
+            )
+        if optimizer == "adamw" or (optimizer == "adam" and weight_decay == 0):
+            name = {"adamw": "AdamW", "adam": "Adam"}[optimizer]
+            return f"under {name} the mean of {m} copies trains as the base layer does: it is the base network by construction"
+        return None
 
     def convert(self, subject: Subject) -> Ensemble:
         layers = subject.select(AFFINE, self.include, self.exclude, prefer_convolutions)

@@ -9,8 +9,9 @@ scale of the layer they replace.
 Goodfellow et al., "Maxout Networks", 2013; here as in Mohamed et al., 2020, eq. 15, where it replaces convolutions.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +32,7 @@ class Maxout(Spec):
     name: ClassVar[str] = "maxout"
     keeps: ClassVar[Keeps] = "other layers"
     size_option: ClassVar[str | None] = "copies"
+    candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {"copies": (2, 4)}
 
     copies: int = 4
     include: Patterns = None

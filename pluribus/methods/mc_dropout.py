@@ -9,6 +9,7 @@ that is near (0.1 becomes 26/256), because such masks cost a fraction: `core.noi
 Gal & Ghahramani, "Dropout as a Bayesian Approximation", ICML 2016.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -50,6 +51,15 @@ class MCDropout(Spec):
         require_count("samples", self.samples, 1, "an answer needs a draw")
         if self.rate == 0:
             raise ValueError("rate must be positive, got 0: without dropout all draws are equal")
+
+    def list_candidates(self, subject: Subject) -> Mapping[str, tuple[Any, ...]]:
+        """The place, everywhere or at the last layer alone, and the rate, where the network's own rates do not stand."""
+        own = subject.layers(DROPOUTS)
+        places = list(own or subject.layers(AFFINE))
+        found: dict[str, tuple[Any, ...]] = {"include": (None, places[-1]) if len(places) > 1 else (None,)}
+        if not any(layer.p for layer in own.values()):
+            found["rate"] = (0.05, 0.1, 0.2, 0.3)
+        return found
 
     def convert(self, subject: Subject) -> Ensemble:
         replaced: dict[str, nn.Module]

@@ -15,6 +15,7 @@ the channels. The last layer answers for every member, and whatever follows it s
 Havasi et al., "Training independent subnetworks for robust prediction", ICLR 2021.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -52,6 +53,11 @@ class MIMO(Spec):
     keeps: ClassVar[Keeps] = "predictions"
     size_option: ClassVar[str | None] = "members"
     growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
+    candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {
+        "members": (2, 3),
+        "input_repetition": (0.0, 0.3, 0.6),
+        "batch_repetition": (1, 2),
+    }
 
     members: int = 3
     input_repetition: float = 0.0

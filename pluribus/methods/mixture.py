@@ -32,9 +32,9 @@ in the numbers: when they were drawn from N(0, 1), with the scale (about 0.02) i
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -75,6 +75,7 @@ class Mixture(Spec):
     keeps: ClassVar[Keeps] = "other layers"
     size_option: ClassVar[str | None] = "members"
     growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
+    candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {"parameters": (1.0, 2.0, 4.0), "members": (2, 4)}
 
     members: int = 4
     parameters: float | int = 1.0

@@ -31,6 +31,7 @@ class Multihead(Spec):
     size_option: ClassVar[str | None] = "members"
     benchmark_options: ClassVar[Mapping[str, Any]] = {"members": 4}
     growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
+    candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {"members": (2, 3, 4)}
 
     members: int = 3
     last: str | None = None

@@ -43,8 +43,14 @@ class TreeNet(Spec):
     def check(self) -> None:
         require_count("members", self.members, 2, "one member is the base network")
 
+    def list_candidates(self, subject: Subject) -> Mapping[str, tuple[Any, ...]]:
+        """Where to split: half-way, which is the default, after a quarter, and after three quarters of the layers."""
+        halfway = find_split(subject)
+        places = (find_split(subject, share) for share in (0.25, 0.75))
+        return {"split": (None, *dict.fromkeys(place for place in places if place != halfway)), "members": (2, 3)}
+
     def convert(self, subject: Subject) -> Ensemble:
-        split = find_halfway(subject) if self.split is None else self.split
+        split = find_split(subject) if self.split is None else self.split
         if split not in subject.order():
             raise ConversionError(
                 f"split={split!r} names no module that runs. It could be:\n" + "\n".join(f"  {n}" for n in subject.order())
@@ -79,8 +85,8 @@ def find_tail(subject: Subject, split: str) -> list[str]:
     return found
 
 
-def find_halfway(subject: Subject) -> str:
-    """The block, in the chain of blocks that the network is, before which about half of its layers lie."""
+def find_split(subject: Subject, share: float = 0.5) -> str:
+    """The block, in the chain of blocks that the network is, before which about this share of its layers lies."""
     layers = [name for name in subject.order() if isinstance(subject.modules[name], AFFINE)]
     if len(layers) < 2:
         raise ConversionError("a network with fewer than two layers cannot be split: use DeepEnsemble")
@@ -93,7 +99,7 @@ def find_halfway(subject: Subject) -> str:
     blocks = [name for name in chain if before(name) > 0]
     if not blocks:
         raise ConversionError("the network is one block: name the module to split at, as in TreeNet(split='body.2')")
-    return min(blocks, key=lambda name: (abs(before(name) - len(layers) / 2), name.count(".")))
+    return min(blocks, key=lambda name: (abs(before(name) - share * len(layers)), name.count(".")))
 
 
 def _is_chain(module: nn.Module) -> bool:

@@ -15,8 +15,9 @@ A trained layer's mean is what this method gives up, so it cannot be kept; its b
 Neklyudov et al., "Variance Networks: When Expectation Does Not Meet Your Expectations", ICLR 2019, sections 3.1 and 3.3.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +57,11 @@ class Variance(Spec):
         require_choice("noise", self.noise, tuple(VARIANCE))
         require_choice("sample", self.sample, (None, "activations", "weights"))
         require_count("samples", self.samples, 1, "an answer needs a draw")
+
+    def list_candidates(self, subject: Subject) -> Mapping[str, tuple[Any, ...]]:
+        """The layer: the one before the last, which is the default, the last one, and the one before these."""
+        names = list(subject.layers(AFFINE))
+        return {"include": (None, *(names[place] for place in (-1, -3) if len(names) >= max(-place, 2)))}
 
     def convert(self, subject: Subject) -> Ensemble:
         layers = subject.select(AFFINE, self.include, self.exclude, select_before_last)

@@ -18,7 +18,7 @@ Neklyudov et al., ICLR 2019, section 4; Kingma et al., 2015; Molchanov et al., 2
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -39,6 +39,8 @@ from ..core.surgery import Patterns, Subject
 PARAMETERIZATIONS = ("layer", "neuron", "weight", "additive", "zero-mean")
 PRIORS = ("log-uniform", "student-t", "ard")
 ANSWERS = ("average", "sample", "mean", "zero-mean")
+LEAST_REACH = 1.0
+"""By how much log α must be able to move in training for the noise to count as learnt: a factor e of the variance."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class VariationalDropout(Spec):
     name: ClassVar[str] = "variational-dropout"
     keeps: ClassVar[Keeps] = "weights"
     size_option: ClassVar[str | None] = "samples"
+    candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {"log_alpha_rate": (1.0, 10.0, 30.0), "log_alpha": (-5.0, -3.0)}
 
     parameterization: Literal["layer", "neuron", "weight", "additive", "zero-mean"] = "layer"
     prior: Literal["log-uniform", "student-t", "ard"] = "log-uniform"
@@ -78,6 +81,17 @@ class VariationalDropout(Spec):
 
     def get_keeps(self) -> Keeps:
         return "other layers" if self.parameterization == "zero-mean" else self.keeps
+
+    def describe_equivalence(self, optimizer: str, lr: float, weight_decay: float, steps: int) -> str | None:
+        """A step of Adam moves a number by about its learning rate at most, so that log α may have no time to move."""
+        reach = lr * self.log_alpha_rate * steps
+        if optimizer == "sgd" or self.parameterization in ("additive", "zero-mean") or reach >= LEAST_REACH:
+            return None
+        name = {"adamw": "AdamW", "adam": "Adam"}[optimizer]
+        return (
+            f"in {steps:,} steps {name} can move log α by about {reach:.2g} at most from where it starts, {self.log_alpha:g}: the "
+            "noise is hardly learnt, and this is Gaussian dropout of a fixed rate; a larger log_alpha_rate would change that"
+        )
 
     def convert(self, subject: Subject) -> Ensemble:
         layers = subject.select(AFFINE, self.include, self.exclude)
