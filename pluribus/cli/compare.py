@@ -23,6 +23,8 @@ pluribus compare --data mnist --model lenet5 --methods inner,mimo,deep-ensemble 
 
 pluribus compare --data photos/ --model my_nets:build --budget training-flops --epochs 20
 
+pluribus compare --data digits --tune 8
+
 pluribus compare --data cifar10 --model small-cnn --corruptions standard --ood svhn --attack linf
 
 pluribus compare --resume runs/compare-…"""
@@ -41,6 +43,15 @@ Budget = Annotated[
         "--budget",
         metavar="KIND",
         help="what is held equal: epochs, training-flops, deployed-flops or parameters \\[epochs]",
+        **PANEL,
+    ),
+]
+Tune = Annotated[
+    str | None,
+    typer.Option(
+        "--tune",
+        metavar="N",
+        help="give every method N trials, and train it with the best options and settings \\[no tuning]",
         **PANEL,
     ),
 ]
@@ -73,6 +84,7 @@ def compare(
     methods: Methods = None,
     seeds: Seeds = None,
     budget: Budget = None,
+    tune: Tune = None,
     workers: Workers = None,
     config: ConfigFile = None,
     out: Out = None,
@@ -108,7 +120,7 @@ def compare(
         "attack_rows": attack_rows,
     }
     if resume is not None:
-        others = (config, out, methods, seeds, budget, *evaluation.values())
+        others = (config, out, methods, seeds, budget, tune, *evaluation.values())
         if set(settings) - {"model"} or any(value is not None for value in others):
             raise FileError("--resume continues the comparison as it was configured: leave the other settings out")
         path, wanted = resume, {}
@@ -130,6 +142,7 @@ def compare(
                 methods=methods,
                 seeds=seeds or 3,
                 budget=budget or "epochs",
+                tune=tune,
                 folder=path,
                 resume=resume is not None,
                 workers=workers or min(os.cpu_count() or 1, 4),

@@ -12,6 +12,7 @@ from torch import nn
 from ..core.ensemble import Ensemble
 from ..core.modes import copy_for_evaluation
 from ..core.spec import list_methods
+from ..core.texts import quote
 from ..data import Data
 from ..data.dataset import Part, number_classes, take_no_rows
 from ..data.preparation import Preparation
@@ -38,6 +39,7 @@ def compare(
     methods: Any = None,
     seeds: int | str | Sequence[int] = 3,
     budget: str = "epochs",
+    tune: int | str | None = None,
     corruptions: str | None = None,
     ood: Sequence[str] | str | None = None,
     attack: Any = None,
@@ -67,6 +69,10 @@ def compare(
             single network is added, because gains are over it.
         seeds: how many seeds, or a list of them.
         budget: what is held equal: "epochs", "training-flops", "deployed-flops" or "parameters".
+        tune: give every method, the single network included, so many trials, of which the first is the default configuration,
+            and train its judged runs with the best one's options and settings. Trials are scored on validation rows, by the
+            calibrated NLL (of a regression, the RMSE). A deep ensemble has none: it is made of networks as tuned. None: nothing
+            is tuned.
         corruptions, ood, attack, temperature, shift_rows, attack_rows: what to evaluate besides the test scores, as the options
             of `pluribus compare` of these names.
         folder: where runs and results are kept; None keeps the result in memory alone.
@@ -129,6 +135,7 @@ def compare(
                 judging=judging,
                 command=command,
                 objects=objects,
+                tune=parse_tune(tune),
             )
         with comparison_progress(made.grid, progress) as (report, announce):
             results = made.run(str(workers), report, announce)
@@ -268,6 +275,22 @@ def expand_seeds(seeds: int | str | Sequence[int], first: Any) -> list[int]:
     if not seeds or not all(isinstance(seed, int) and seed >= 0 for seed in seeds):
         raise ConfigError(f"seeds must be a number of them, or a list of whole numbers, got {seeds!r}")
     return list(seeds)
+
+
+def parse_tune(tune: Any) -> int | None:
+    """The number of trials. Raises ConfigError if it is no whole number.
+
+    >>> parse_tune("8"), parse_tune(None)
+    (8, None)
+    """
+    try:
+        if tune is None:
+            return None
+        if isinstance(tune, (bool, float)):
+            raise ValueError
+        return int(tune)
+    except (TypeError, ValueError):
+        raise ConfigError(f"tune must be a whole number of trials, got {quote(tune)}") from None
 
 
 def select_rows(ensemble: Ensemble, data: Any, split: str) -> tuple[Data, Part]:

@@ -2,12 +2,12 @@
 
 The folder of a comparison is a grid of runs (grid.yaml, one folder for each run), compare.yaml with what they are evaluated by,
 costs.json, and at the end results.json, results.csv, results.md, picture.svg and report.html. What is there is not computed
-again.
+again. One that is tuned also has the files that `comparison.tuning` describes.
 """
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from .budgets import check_budget, fit_to_budget
 from .notes import describe_few_seeds
 from .result_collection import collect_results
 from .roles import find_baseline, find_reference, group_finished, is_baseline, is_reference
+from .tuning import Tuning, check_tuning, write_trials
 
 Json = dict[str, Any]
 MANY_METHODS = 5
@@ -43,7 +44,9 @@ class ComparisonFolder:
 
     grid: Grid
     about: Json
-    """The content of compare.yaml: budget, judging, command, notes."""
+    """The content of compare.yaml: budget, judging, command, notes, and of one that is tuned, tune."""
+    tuning: Json | None = None
+    """The content of tuning.json, once it is known."""
 
     @property
     def path(self) -> Path:
@@ -60,12 +63,13 @@ class ComparisonFolder:
         judging: EvaluationSettings | None = None,
         command: str = "",
         objects: Mapping[str, Any] | None = None,
+        tune: int | None = None,
     ) -> "ComparisonFolder":
         """Write the plan into a new folder, after checking data, methods, evaluation and budget.
 
         `options` are the settings of `Config` that all runs share; `objects` are the networks and data that they name and that
-        were passed from Python. The baseline is added if `methods` lacks it. Raises ConfigError, DataError or ModelError before
-        anything is written.
+        were passed from Python; `tune` is the number of trials of each method. The baseline is added if `methods` lacks it.
+        Raises ConfigError, DataError or ModelError before anything is written.
         """
         judging, kind, notes = judging or build_evaluation_settings(), check_budget(budget), []
         choices = [parse_method(method) for method in methods]
@@ -82,6 +86,8 @@ class ComparisonFolder:
         judging.check(data, first.data_dir)
         if not len(data.test) and not first.validation:
             raise ConfigError(f"{data.name} has no test rows, and none are set aside to judge by: set validation above 0")
+        if tune is not None:
+            check_tuning(tune, len(choices), data, first)
         if len(choices) > MANY_METHODS:
             notes.append(f"An interval is for one comparison: of {len(choices)} methods one may be beyond the noise by chance.")
         if not len(data.test):
@@ -103,6 +109,8 @@ class ComparisonFolder:
             convert_network(common, data)  # raises if the network does not fit the data
         grid = Grid.plan(path, dict(options), choices, seeds, judging, lambda config: own[str(config.method)], objects)
         about = {"budget": kind, "judging": judging.model_dump(mode="json"), "command": command, "notes": notes}
+        if tune is not None:
+            about["tune"] = write_trials(path, choices, tune, seeds, common, data, lambda made: fit_to_budget(made, data, kind))
         write_yaml(path / "compare.yaml", about)
         return ComparisonFolder(grid, about)
 
@@ -122,6 +130,19 @@ class ComparisonFolder:
 
         `report` is called with the states of the runs, `announce` with a sentence about each later step.
         """
+        return self.tune(workers, report).judge(workers, report, announce)
+
+    def tune(self, workers: str, report: Report | None) -> "ComparisonFolder":
+        """Run the trials that are missing, and return the comparison with what was chosen; itself, if it is not tuned."""
+        plan = self.about.get("tune")
+        if plan is None:
+            return self
+        tuning = Tuning.open(self.grid, plan["trials"], plan["score"])
+        chosen = tuning.run(workers, report)
+        return replace(self, grid=tuning.apply(chosen), tuning=chosen)
+
+    def judge(self, workers: str, report: Report | None, announce: Callable[[str], None]) -> Json:
+        """What `run` does once the settings of all runs are known."""
         from ..reports import write_report
 
         self.grid.run(workers, report, whole=False)
@@ -159,7 +180,7 @@ class ComparisonFolder:
 
     def collect_results(self, costs: Json) -> Json:
         """Everything that results.json holds, from the finished runs and the measured costs."""
-        return collect_results(self.grid, self.about, costs)
+        return collect_results(self.grid, self.about, costs) | ({"tuning": self.tuning} if self.tuning else {})
 
     @property
     def baseline(self) -> str:

@@ -46,6 +46,11 @@ def describe_not_finite(judged: dict[str, dict[int, Json]]) -> list[str]:
     ]
 
 
+def describe_equivalences(methods: list[Json]) -> list[str]:
+    """A note for each method that training cannot make differ from a simpler one."""
+    return [f"{method['name']}: {method['equivalence']}." for method in methods if method["equivalence"]]
+
+
 def describe_few_seeds(seeds: int) -> str:
     """A note about what so few seeds cannot show."""
     if seeds == 1:

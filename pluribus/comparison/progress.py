@@ -11,7 +11,7 @@ from rich.progress import Progress
 
 from ..analysis.score_names import SCORE_NAMES, format_score
 from ..core.terminal import clean_text, create_console
-from .terminal_tables import make_grid_table, make_progress_table
+from .terminal_tables import ENDED, make_grid_table, make_progress_table
 
 
 @contextlib.contextmanager
@@ -22,20 +22,16 @@ def grid_progress(grid: Any) -> Iterator[Any]:
         with Live(make_grid_table(grid.read_states()), console=console, transient=True, auto_refresh=False) as live:
             yield lambda states: live.update(make_grid_table(states), refresh=True)
         return
-    printed: set[tuple[str, int]] = set()
+    printed: set[str] = set()
 
     def report(states: list[dict[str, Any]]) -> None:
         for state in states:
-            if state["state"] in ("done", "failed") and (key := (state["method"], state["seed"])) not in printed:
-                printed.add(key)
+            if state["state"] in (*ENDED, "failed") and (name := name_state(state)) not in printed:
+                printed.add(name)
                 known = state["scores"].items() if state["state"] == "done" else ()
-                line = "  ".join(f"{SCORE_NAMES.get(name, name)} {format_score(name, value)}" for name, value in known)
-                print(
-                    clean_text(
-                        f"{len(printed)}/{len(states)}  {state['method']}, seed {state['seed']}: {line or state['state']}"
-                    ),
-                    file=sys.stderr,
-                )
+                line = "  ".join(f"{SCORE_NAMES.get(key, key)} {format_score(key, value)}" for key, value in known)
+                ended = sum(name_state(each) in printed for each in states)
+                print(clean_text(f"{ended}/{len(states)}  {name}: {line or state['state']}"), file=sys.stderr)
 
     yield report
 
@@ -79,8 +75,8 @@ def notebook_progress() -> Iterator[tuple[Any, Any]]:
         handle.update(HTML(f"<pre>{escape(text)}</pre>"))
 
     def report(states: list[dict[str, Any]]) -> None:
-        done = sum(state["state"] == "done" for state in states)
-        busy = [f"{s['method']}, seed {s['seed']}: {s['state']}" for s in states if s["state"] not in ("done", "waiting")]
+        done = sum(state["state"] in ENDED for state in states)
+        busy = [f"{name_state(s)}: {s['state']}" for s in states if s["state"] not in (*ENDED, "waiting")]
         announce("  ·  ".join([f"{done} of {len(states)} runs done", *busy[:1]]))
 
     try:
@@ -99,3 +95,13 @@ def row_progress(total: int | None, show: bool = True) -> Iterator[Callable[[int
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("evaluating", total=total)
         yield lambda rows: progress.advance(task, rows)
+
+
+def name_state(state: dict[str, Any]) -> str:
+    """What a line calls a run: its method and its seed, or, of a trial, its number.
+
+    >>> name_state({"method": "mimo", "seed": 1}), name_state({"method": "tuning mimo", "seed": 3, "run": "trial 2"})
+    ('mimo, seed 1', 'tuning mimo, trial 2')
+    """
+    run = state.get("run") or f"seed {state['seed']}"
+    return f"{state['method']}, {run}"

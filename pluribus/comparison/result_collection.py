@@ -12,7 +12,14 @@ from ..runs.config import read_config
 from ..runs.grid import Cell, Grid
 from ..runs.run_folder import Run
 from .budgets import TEXTS
-from .notes import describe_not_finite, describe_unpaired, note_failures, note_missing_share, note_short_runs
+from .notes import (
+    describe_equivalences,
+    describe_not_finite,
+    describe_unpaired,
+    note_failures,
+    note_missing_share,
+    note_short_runs,
+)
 from .recommendation import recommend
 from .roles import find_baseline, find_reference, group_finished
 from .statistics import PairedBootstrap, combine_seeds, read_row_scores, summarize_seeds
@@ -53,7 +60,10 @@ def collect_results(grid: Grid, about: Json, costs: Json) -> Json:
         "seconds": round(sum(method["seconds"]["mean"] * len(method["runs"]) for method in methods), 1),
         "methods": methods,
         "recommendation": recommend(methods, nll, base) if nll else [],
-        "notes": [*notes, *note_missing_share(nll, find_reference(grid), base), *note_failures(grid)],
+        "notes": [
+            *(*notes, *note_missing_share(nll, find_reference(grid), base)),
+            *(*describe_equivalences(methods), *note_failures(grid)),
+        ],
     } | facts.read_json("about.json")
 
 
@@ -111,6 +121,7 @@ def describe_method(
         "name": name,
         "spec": str(config.spec),
         "about": doc.splitlines()[0] if doc else "",
+        "equivalence": config.spec.describe_equivalence(config.optimizer, config.rate, config.decay, results[0]["steps"]),
         "epochs": results[0]["epochs"],
         "model": config.model,
         **found,

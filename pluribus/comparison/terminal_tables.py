@@ -16,6 +16,10 @@ from ..core.terminal import assemble_text, create_console
 from ..runs.run_folder import FEW_STEPS
 
 
+ENDED = ("done", "stopped early")
+"""The states of runs that came to their end; a trial of a tuning may be stopped early."""
+
+
 def make_score_table(values: dict[str, float]) -> Table:
     table = Table(show_header=False)
     for name, value in values.items():
@@ -140,18 +144,19 @@ def print_grid(grid: Any, states: list[dict[str, Any]]) -> None:
 def make_progress_table(states: list[dict[str, Any]], now: str = "") -> Table:
     """Return a table with a row for each method: how many of its runs are done, and their mean scores so far."""
     names = list(dict.fromkeys(name for state in states for name in state["scores"]))
-    done = sum(state["state"] == "done" for state in states)
-    table = Table(caption=now or f"{done} of {len(states)} runs done", caption_justify="left")
+    done = sum(state["state"] in ENDED for state in states)
+    noun = "trials" if any("run" in state for state in states) else "runs"
+    table = Table(caption=now or f"{done} of {len(states)} {noun} done", caption_justify="left")
     table.add_column("method", overflow="fold")
-    table.add_column("runs", no_wrap=True)
+    table.add_column(noun, no_wrap=True)
     for name in names:
         table.add_column(SCORE_NAMES.get(name, name), justify="right", no_wrap=True)
     table.add_column("s", justify="right")
     for method in dict.fromkeys(state["method"] for state in states):
         own = [state for state in states if state["method"] == method]
         scores = {name: [state["scores"][name] for state in own if name in state["scores"]] for name in names}
-        busy = [state["state"] for state in own if state["state"] not in ("done", "waiting")]
-        ended = sum(state["state"] == "done" for state in own)
+        busy = [state["state"] for state in own if state["state"] not in (*ENDED, "waiting")]
+        ended = sum(state["state"] in ENDED for state in own)
         cells = [
             format_score(name, sum(map(restore_number, values)) / len(values)) if values else ""
             for name, values in scores.items()

@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import ConfigDict, Field
 
 from .schema import COMPARISON_CURE, RUN_CURE, Count, Curve, MappingSchema, NotNegative, Number, Schema, Size, Text, Texts
+from .tuning_files import TuningFile
 
 Settings = dict[Text, Any]
 """Checked by `runs.config.Config`, or by `runs.evaluation.EvaluationSettings`."""
@@ -34,6 +35,13 @@ class ConfigFile(MappingSchema[Any]):
     cure: ClassVar[str] = RUN_CURE
 
 
+class TuningPlan(Schema):
+    """How methods are tuned: the trials of each method, and the score that decides between them."""
+
+    trials: Size
+    score: Literal["calibrated_nll", "rmse"]
+
+
 class CompareFile(Schema):
     """compare.yaml: how runs are compared."""
 
@@ -43,6 +51,7 @@ class CompareFile(Schema):
     judging: Settings
     command: Text
     notes: Texts
+    tune: TuningPlan | None = None
 
 
 class Interval(Schema):
@@ -138,6 +147,7 @@ class Method(Schema):
     name: Text
     spec: Text
     about: Text
+    equivalence: Text | None = None
     epochs: Count
     model: Settings | None = None
     members: Size
@@ -200,3 +210,4 @@ class Results(Schema):
     notes: Texts
     versions: dict[Text, Text]
     machine: dict[Text, Text | int | list[Text] | None]
+    tuning: TuningFile | None = None

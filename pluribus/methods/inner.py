@@ -83,8 +83,8 @@ class Inner(Spec):
         m = self.copies
         if optimizer == "sgd":
             return (
-                f"under SGD the mean of {m} copies trains exactly as the base layer does at learning rate {lr / m:.3g} and weight "
-                f"decay {weight_decay * m:.3g}: it is the base network with other settings"
+                f"under SGD the mean of {m} copies trains exactly as the base layer does at learning rate {lr / m:.3g} and "
+                f"weight decay {weight_decay * m:.3g}: it is the base network with other settings"
             )
         if optimizer == "adamw" or (optimizer == "adam" and weight_decay == 0):
             name = {"adamw": "AdamW", "adam": "Adam"}[optimizer]

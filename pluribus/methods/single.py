@@ -1,7 +1,7 @@
 """One network under the contract of many: the base that every method is compared with.
 
-With `dropout`, what enters its last layer is dropped at that rate while it is trained. So the plain network can be regularised as
-the methods are, and still answers as one network without noise.
+With `dropout`, what enters its last layer is dropped at that rate while it is trained. So the plain network can be regularised
+as the methods are, and still answers as one network without noise.
 
 Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", JMLR 2014.
 """

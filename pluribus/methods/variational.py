@@ -89,8 +89,8 @@ class VariationalDropout(Spec):
             return None
         name = {"adamw": "AdamW", "adam": "Adam"}[optimizer]
         return (
-            f"in {steps:,} steps {name} can move log α by about {reach:.2g} at most from where it starts, {self.log_alpha:g}: the "
-            "noise is hardly learnt, and this is Gaussian dropout of a fixed rate; a larger log_alpha_rate would change that"
+            f"in {steps:,} steps {name} can move log α by about {reach:.2g} at most from where it starts, {self.log_alpha:g}: "
+            "the noise is hardly learnt, and this is Gaussian dropout of a fixed rate; a larger log_alpha_rate changes that"
         )
 
     def convert(self, subject: Subject) -> Ensemble:

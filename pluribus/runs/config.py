@@ -51,7 +51,8 @@ def is_plain_reference(spec: Spec) -> bool:
     >>> is_plain_reference(build_spec({"name": "deep-ensemble"})), is_plain_reference(build_spec({"name": "mimo"}))
     (True, False)
     """
-    return spec.role == "reference" and (spec.nested_option is None or getattr(spec, spec.nested_option) is None)
+    part = getattr(spec, spec.nested_option) if spec.nested_option else None
+    return spec.role == "reference" and (part is None or part.role == "baseline")
 
 
 class Config(Settings):

@@ -37,13 +37,15 @@ class Cell:
     name: str
     """That of its folder in the grid. Raises FileError if it could lead out of the grid."""
     options: dict[str, Any]
+    title: str = ""
+    """What tables call its method, if that is not told by the options: some of them may have been chosen by tuning."""
 
     def __post_init__(self) -> None:
         check_file_name(self.name, "grid.yaml")
 
     @property
     def method(self) -> str:
-        return format_choice(self.options["method"])
+        return self.title or format_choice(self.options["method"])
 
     @property
     def seed(self) -> int:
@@ -86,8 +88,7 @@ class Grid:
             own = adjust(build_config(dict(options) | {"method": choice, "seed": seeds[0]}))
             for seed in seeds:
                 wanted = resolve_paths(build_config(dict(options) | {"method": choice, "seed": seed} | dict(own)))
-                safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in format_choice(choice))
-                cells.append(Cell(f"{safe}-seed{seed}", wanted.model_dump(mode="json")))
+                cells.append(Cell(f"{make_folder_name(choice)}-seed{seed}", wanted.model_dump(mode="json")))
         names = [cell.name for cell in cells]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
@@ -168,6 +169,15 @@ class Grid:
             scores = [each["scores"].get(name, "") for name in names]
             table.writerow([cell.name, each["method"], each["seed"], each["state"], *scores, each.get("seconds", "")])
         write_file(self.path / "grid.csv", text.getvalue())
+
+
+def make_folder_name(choice: dict[str, Any]) -> str:
+    """The choice of a method as a part of the name of a folder.
+
+    >>> make_folder_name({"name": "mimo", "members": 2})
+    'mimo-members-2'
+    """
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in format_choice(choice))
 
 
 def read_state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:

@@ -9,6 +9,7 @@ weights.safetensors  the trained ensemble (and weights.json, which is readable)
 result.json          the test scores; its presence says that the run is finished
 evaluation.json      the results of `pluribus evaluate`
 judgement.json       the same, for a comparison, with rows.safetensors: a few numbers of every test row
+trial.json           of a trial of `compare --tune`, which has no weights and no scores of test rows: how it ended
 """
 
 import contextlib
@@ -33,6 +34,7 @@ from ..file_formats.evaluation_files import EvaluationRecord, Judgement
 from ..file_formats.reading import read_json, write_json
 from ..file_formats.run_files import About, DataRecord, Result
 from ..file_formats.schema import Schema
+from ..file_formats.tuning_files import TrialRecord
 
 FEW_STEPS = 300
 """A run of fewer steps is reported as possibly too short."""
@@ -42,6 +44,7 @@ RECORDS: dict[str, type[Schema]] = {
     "result.json": Result,
     "evaluation.json": EvaluationRecord,
     "judgement.json": Judgement,
+    "trial.json": TrialRecord,
 }
 PACKAGES = ("pluribus", "torch", "lightning", "numpy", "safetensors", "pydantic")
 
@@ -72,6 +75,11 @@ class Run:
     def is_judged(self) -> bool:
         """Whether it was evaluated for a comparison."""
         return (self.path / "judgement.json").is_file() and self.row_scores.is_file()
+
+    @property
+    def is_tried(self) -> bool:
+        """Whether it is a trial of a tuning that has ended."""
+        return (self.path / "trial.json").is_file()
 
     @property
     def row_scores(self) -> Path:

@@ -41,12 +41,13 @@ def train_run(
     progress: bool = True,
     callbacks: Sequence[L.Callback] = (),
     wait: bool = False,
+    scored: bool = True,
 ) -> dict[str, Any]:
     """Train as configured, write the run folder, and return the result: scores on the test rows, time, sizes.
 
     `resume` goes on from the last checkpoint, or returns the result of a finished run. If the weights of a finished run are
     missing, they are written again from its last checkpoint. If another process works in the folder, a FileError is raised,
-    unless `wait` is set: then training starts when that process ends.
+    unless `wait` is set: then training starts when that process ends. Unless it is `scored`, no test row is read.
     """
     began = time.time()
     run = Run(folder)
@@ -92,18 +93,18 @@ def train_run(
         save_ensemble(made, run.weights)
         if run.is_finished:  # the weights were missing: the result is that of the training
             return run.read_json("result.json")
-        result = score_run(made, config, data, parts[1])
+        result = score_run(made, config, data, parts[1], scored)
         steps = int(history[-1]["step"]) if history else 0
         result |= {"epochs": len(history), "steps": steps, "seconds": round(time.time() - began, 1)}
         run.write_json("result.json", result)
     return result
 
 
-def score_run(made: Ensemble, config: Config, data: Data, aside: Part) -> dict[str, Any]:
-    """The scores on the test rows or, if there are none, on the validation rows."""
+def score_run(made: Ensemble, config: Config, data: Data, aside: Part, scored: bool = True) -> dict[str, Any]:
+    """The scores on the test rows or, if there are none, on the validation rows; none, unless it is to be `scored`."""
     part, name = (data.test, "test") if len(data.test) else (aside, "validation")
     cost = made.describe()
-    tally = EvaluationCase(made, data, part, config.seed).tally_scores() if len(part) else None
+    tally = EvaluationCase(made, data, part, config.seed).tally_scores() if len(part) and scored else None
     return {
         "title": config.title(),
         "split": None if tally is None else name,

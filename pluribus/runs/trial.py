@@ -1,0 +1,91 @@
+"""One trial of a tuning: a run that is stopped early if it is bad, and scored on its validation rows, never on test rows."""
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import Unsupported
+from ..data.dataset import Task
+from ..file_formats.run_files import read_metrics
+from ..metrics.regression import rmse
+from ..metrics.temperature import calibrated_nll
+from ..models.registry import ModelError
+from ..training.lightning_module import Diverged
+from .config import ConfigError, build_config
+from .consent import NOTHING, Consent, give_consent
+from .evaluation import predict_held_out
+from .loading import load_rows, load_run, passed_objects
+from .prediction import EvaluationCase
+from .pruning import Curve, Pruner, TrialPruning, read_curve
+from .run_folder import Run
+from .training import is_leader, train_run
+
+
+def run_trial(
+    options: dict[str, Any],
+    path: str,
+    others: Sequence[Curve] = (),
+    objects: Mapping[str, Any] | None = None,
+    consent: Consent = NOTHING,
+) -> None:
+    """Run one trial from its last checkpoint on, and write trial.json. A worker calls this.
+
+    A configuration that cannot be trained is a result: the trial has failed, and is not run again. At the end the checkpoints
+    and the
+    weights are removed: the score is what a trial is for.
+
+    Args:
+        options: the settings of the run.
+        path: its folder.
+        others: the learning curves of the trials by which this one is stopped early; without any, it is not.
+        objects: networks and data that the options name and that were passed from Python.
+        consent: to the factories that the options may name.
+    """
+    run, began = Run(Path(path)), time.time()
+    if run.is_tried:
+        return
+    config = build_config(options)
+    found: dict[str, Any]
+    pruner = Pruner(others, count_warmup(config.epochs))
+    with passed_objects(objects or {}), give_consent(consent):
+        try:
+            callbacks = [TrialPruning(pruner)]
+            result = train_run(config, run.path, resume=True, progress=False, wait=True, callbacks=callbacks, scored=False)
+            if not is_leader():
+                return
+            curve = read_curve(read_metrics(run.path / "metrics.csv"))
+            is_pruned = pruner.find_last_epoch(curve) is not None and len(curve) < config.epochs
+            found = {"state": "pruned" if is_pruned else "complete", "score": score_validation(run), "curve": curve}
+            found |= {"epochs": result["epochs"], "seconds": result["seconds"]}
+        except (Diverged, ConfigError, ModelError, Unsupported) as error:
+            found = {"state": "failed", "score": None, "curve": [], "epochs": 0, "seconds": round(time.time() - began, 1)}
+            found["reason"] = str(error)
+    run.path.mkdir(parents=True, exist_ok=True)
+    run.write_json("trial.json", found)
+    shutil.rmtree(run.checkpoints, ignore_errors=True)
+    run.weights.unlink(missing_ok=True)
+
+
+def count_warmup(epochs: int) -> int:
+    """In how many of the first epochs no trial is stopped: a third."""
+    return epochs // 3
+
+
+def name_score(task: Task) -> str:
+    """The score that decides between trials.
+
+    >>> name_score("classification")
+    'calibrated_nll'
+    """
+    return "calibrated_nll" if task == "classification" else "rmse"
+
+
+def score_validation(run: Run) -> float:
+    """The calibrated NLL of the validation rows of a finished run, or, of a regression, their RMSE."""
+    made, config, about, preparation = load_run(run)
+    data, rows = load_rows(config, about, preparation, "validation", None)
+    found = predict_held_out(EvaluationCase(made, data, rows, config.seed), rows)
+    assert found is not None  # `load_rows` raises if there are none
+    return calibrated_nll(*found) if name_score(data.task) == "calibrated_nll" else rmse(*found)
