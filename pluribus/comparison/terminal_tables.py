@@ -15,7 +15,6 @@ from ..core.files import NOT_FINITE, restore_number
 from ..core.terminal import assemble_text, create_console
 from ..runs.run_folder import FEW_STEPS
 
-
 ENDED = ("done", "stopped early")
 """The states of runs that came to their end; a trial of a tuning may be stopped early."""
 
@@ -194,6 +193,7 @@ def print_comparison(results: dict[str, Any], path: Path | None = None, console:
         "95 % interval. Latency and deployed weights are ratios to one network.",
         style="dim",
     )
+    print_tuning(results, console)
     for each in results["recommendation"]:
         limit, choice = each["limit"].capitalize(), each["method"] or "one plain network"
         console.print(assemble_text(f"• {limit}: ", (choice, "bold"), f". {each['text']}"))
@@ -201,6 +201,22 @@ def print_comparison(results: dict[str, Any], path: Path | None = None, console:
         console.print(note, style="yellow")
     if path is not None:
         console.print(f"The page: {path / 'report.html'}", soft_wrap=True)
+
+
+def print_tuning(results: dict[str, Any], console: Console) -> None:
+    """Print what tuning chose for each method and what it brought, if the comparison is tuned."""
+    from ..reports.tuning_table import explain_tuning, make_tuning_table
+
+    found = make_tuning_table(results)
+    if found is None:
+        return
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for place, title in enumerate(("method", "trials", "chosen", "before", "after")):
+        table.add_column(title, overflow="fold", justify="right" if place > 2 else "left")
+    for row in found["rows"]:
+        table.add_row(*row)
+    console.print(table)
+    console.print(explain_tuning(results), style="dim")
 
 
 def format_share(value: float) -> str:

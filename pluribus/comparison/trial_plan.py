@@ -4,8 +4,9 @@ Every method has the same common candidates (learning rate, weight decay, label 
 tuned networks too, and those that its spec offers. An option that the user has set is left as it is; the learning rate and the
 weight decay that were set are what the candidates are multiples of.
 
-Both are drawn by Optuna's random sampler. The common settings of a trial are a function of the seed and the number of the trial, so
-that no method is luckier than another one in what it may try; its options are a function of the seed, the method and that number.
+Both are drawn by Optuna's random sampler. The common settings of a trial are a function of the seed and the number of the
+trial, so that no method is luckier than another one in what it may try; its options are a function of the seed, the method and
+that number.
 """
 
 import itertools

@@ -171,7 +171,8 @@ class Tuning:
         run, number = self.read_run(cell), cell.name.rpartition("-")[2]
         about = {"method": f"tuning {cell.method}", "run": f"trial {number}", "seed": cell.seed}
         if not run.is_tried:
-            return read_state(run, cell) | about
+            state = read_state(run, cell) | about
+            return state | ({"state": "scoring"} if state["state"] == "done" else {})
         record = run.read_json("trial.json")
         ends = {"complete": "done", "pruned": "stopped early", "failed": "failed"}
         scores = {self.score: record["score"]} if record["state"] == "complete" else {}

@@ -17,6 +17,7 @@
         name         "mimo:members=3", unique
         spec         "MIMO(members=3)"
         about        one sentence that describes the method
+        equivalence  None, or one sentence: training cannot make the method differ from a simpler one
         members      number of members (or draws)
         epochs       number of training epochs
         scores       {score: number}: accuracy, nll, brier, ece, adaptive_ece, classwise_ece, aurc, accuracy_at_80;
@@ -41,6 +42,10 @@
     recommendation   [{"limit": "under 1.1 × the latency of one network", "method": name, or None for one
                      plain network, "text": the reasons}]
     notes            [caveats, one sentence each]
+    tuning           absent, or the content of tuning.json: "trials" of each method, their "seed", the "score" that decides, and
+                     "methods": [{"name", "spec" that was chosen, "chosen": number of the trial, "trials": [{"options",
+                     "settings": what differs from the defaults, "state": "complete" | "pruned" | "failed", "score", "epochs",
+                     "seconds", "reason"}], or "trained_as": the method whose settings it has}]
 
 A *number* is {"mean", "std", "seeds": [one for each seed]} and, where an interval was computed, "low" and "high" of a 95 %
 interval over seeds and rows. An *interval* is {"value", "low", "high"}. A score that does not exist for the data is absent.

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core.files import NOT_FINITE
 from .table_columns import Column, mark_best, select_columns
+from .tuning_table import explain_tuning, make_tuning_table
 from .values import format_spread, format_value, to_finite
 
 PLAIN = ("name", "spec", "members", "epochs")
@@ -89,10 +90,24 @@ def format_markdown(results: dict[str, Any]) -> str:
         "Mean ± standard deviation over seeds, or a 95 % interval; the best mean of a column is bold. "
         + _describe_budget(results),
     ]
+    lines += _format_tuning(results)
     lines += [f"\n> {_escape(note)}" for note in results.get("notes") or []]
     if results.get("command"):
         lines += ["", "```sh", str(results["command"]), "```"]
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _format_tuning(results: dict[str, Any]) -> list[str]:
+    table = make_tuning_table(results)
+    if table is None:
+        return []
+    rows = [table["head"], ["---"] * len(table["head"]), *table["rows"]]
+    return [
+        "",
+        _escape(explain_tuning(results)),
+        "",
+        *(line for row in rows for line in _format_row([_escape(c) for c in row])),
+    ]
 
 
 def _format_heading(column: Column) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from ..core.files import NOT_FINITE
 from .palette import PATHS, method_style
 from .table_columns import COSTS, SHARE, Column, is_regression, mark_best
+from .tuning_table import describe_chosen
 from .values import format_count, format_spread, format_value
 
 
@@ -47,12 +48,13 @@ def _choose_group(place: int, shown: list[Column]) -> str:
 def make_rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, Any]]:
     """Return what the template needs for each row: the method, its symbol, and a cell for each column."""
     marked = [mark_best(column, [column.read(method) for method in results["methods"]]) for column in shown]
-    rows = []
+    rows, chosen = [], describe_chosen(results)
     for index, method in enumerate(results["methods"]):
         look, members = method_style(index), method.get("members")
         rows.append(
             {
                 "name": method["name"],
+                "about": "; ".join(filter(None, [chosen.get(method["name"]), method.get("equivalence")])),
                 "parts": re.findall(r"[^:,]+[:,]?|[:,]", str(method["name"])),
                 "look": look._asdict() | {"path": PATHS[look.shape]},
                 "members": format_count(members, "member") if members else "",

@@ -10,6 +10,7 @@ from .html_table import describe_comparison, explain_table, make_heading, make_r
 from .palette import list_themes
 from .table_columns import select_columns
 from .templates import load_template, read_asset
+from .tuning_table import explain_tuning, make_tuning_table
 from .values import read_value, to_finite
 
 IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp|bmp);base64,[A-Za-z0-9+/=\s]+")
@@ -49,6 +50,7 @@ def render_page(results: dict[str, Any]) -> str:
         about=_describe_methods(results),
         figures=drawn,
         reliable=[row for row, method in zip(rows, results["methods"], strict=True) if method.get("reliability")],
+        tuning=_describe_tuning(results),
         unsure=_list_uncertain_rows(results, rows),
         command=results.get("command"),
         setup=_describe_setup(results),
@@ -72,6 +74,11 @@ def _serialize_figures(drawn: list[Figure]) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
+def _describe_tuning(results: dict[str, Any]) -> dict[str, Any] | None:
+    table = make_tuning_table(results)
+    return None if table is None else {"reading": explain_tuning(results), "table": table}
+
+
 def _describe_methods(results: dict[str, Any]) -> dict[str, Any]:
     head = ["method", "what it is", "spec", "members", "epochs", "training", "form", "passes", "runs"]
     rows = []
@@ -79,10 +86,15 @@ def _describe_methods(results: dict[str, Any]) -> dict[str, Any]:
         cost, seconds = method.get("cost") or {}, read_value(method, "seconds")
         rest = [method.get("members"), method.get("epochs"), f"{seconds.value:,.1f} s" if seconds else None]
         rest += [cost.get("form"), _format_number(cost.get("passes")), ", ".join(map(str, method.get("runs") or []))]
-        cells = [method["name"], method.get("about"), method.get("spec"), *rest]
+        about = " ".join(filter(None, [method.get("about"), _end_sentence(method.get("equivalence"))]))
+        cells = [method["name"], about, method.get("spec"), *rest]
         rows.append([str(cell) if cell not in (None, "") else "–" for cell in cells])
     kept = [0, *(i for i in range(1, len(head)) if any(row[i] != "–" for row in rows))]
     return {"caption": "", "head": [head[i] for i in kept], "rows": [[row[i] for i in kept] for row in rows]}
+
+
+def _end_sentence(text: str | None) -> str:
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def _format_number(x: Any) -> str | None:

@@ -65,7 +65,8 @@ def run_trial(
     run.path.mkdir(parents=True, exist_ok=True)
     run.write_json("trial.json", found)
     shutil.rmtree(run.checkpoints, ignore_errors=True)
-    run.weights.unlink(missing_ok=True)
+    for file in (run.weights, run.weights.with_suffix(".json")):
+        file.unlink(missing_ok=True)
 
 
 def count_warmup(epochs: int) -> int:
