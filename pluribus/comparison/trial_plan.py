@@ -67,7 +67,7 @@ def plan_trials(
     method = zlib.crc32(format_choice(config.method).encode())
     drawn_settings = (drawn for drawn in draw_configurations(settings, derive_seed(seed, TUNING)) if drawn)
     order = [{}, *itertools.islice(drawn_settings, count - 1)]
-    for number in range(1, count):
+    for number in range(1, min(count, math.prod(map(len, (options | settings).values())))):
         for drawn in itertools.islice(draw_configurations(options, derive_seed(seed, TUNING, method, number)), ATTEMPTS):
             wanted = default | order[number % len(order)] | {"method": config.method | drawn}
             try:

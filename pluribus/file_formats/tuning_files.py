@@ -39,7 +39,7 @@ class Trial(Schema):
 
 
 class TunedMethod(Schema):
-    """The trials of one method. The first is the default configuration."""
+    """The trials of one method, of which the first is the default configuration; none, if it is `trained_as` another one."""
 
     name: Text
     trained_as: Text | None = None
@@ -48,7 +48,7 @@ class TunedMethod(Schema):
     """The spec that was chosen."""
     chosen: Count
     """Which of the trials was chosen."""
-    trials: Annotated[list[Trial], Field(min_length=1, max_length=10_000)]
+    trials: Annotated[list[Trial], Field(max_length=10_000)]
 
 
 class TuningFile(Schema):

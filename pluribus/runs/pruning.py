@@ -63,8 +63,10 @@ class Pruner:
         while self.last is None and self.reported < len(curve):
             self.trial.report(restore_number(curve[self.reported]), self.reported + 1)
             self.reported += 1
-            if self.trial.should_prune():
-                self.last = self.reported
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)  # NumPy's, where all scores are NaN
+                if self.trial.should_prune():
+                    self.last = self.reported
         return self.last
 
 
