@@ -208,9 +208,9 @@ class Tuning:
             }
         found = {"trials": self.count, "seed": self.list_trials()[0].seed, "score": self.score, "methods": []}
         for title in dict.fromkeys(cell.method for cell in self.planned.cells):
-            if title not in methods:
-                cell = next(cell for cell in self.planned.cells if cell.method == title)
-                part = self.find_part(cell)
+            cell = next(cell for cell in self.planned.cells if cell.method == title)
+            part = self.find_part(cell)
+            if title not in methods and part is not None:
                 options = self.choose_options(cell, {part: methods[part]["chosen"]})
                 spec = str(build_spec(options["method"]))
                 methods[title] = {"name": title, "trained_as": part, "spec": spec, "chosen": 0, "trials": []}
@@ -228,21 +228,21 @@ class Tuning:
         ]
         return replace(self.planned, cells=tuple(cells))
 
-    def find_part(self, cell: Cell) -> str:
-        """The method that a planned run is tuned as: its own, or that of its members."""
+    def find_part(self, cell: Cell) -> str | None:
+        """The method that a planned run is tuned as: its own, or that of its members; None if it has no trials."""
         baseline = next(each for each in self.planned.cells if build_spec(each.options["method"]).role == "baseline")
         part = find_tuned_choice(cell.options["method"], baseline.options["method"])
-        name = cell.method if part is None else format_choice(part)
-        if name not in self.trials:
-            raise FileError(f"{self.path / FOLDER / 'grid.yaml'} is damaged, it has no trials of {name}: {GridFile.cure}")
-        return name
+        name = format_choice(cell.options["method"] if part is None else part)
+        return name if name in self.trials else None
 
     def choose_options(self, cell: Cell, chosen: Mapping[str, int]) -> Json:
         """The settings of a planned run with those that were chosen for its method."""
         name = self.find_part(cell)
+        if name is None:
+            return cell.options
         default, best = self.trials[name][0], self.trials[name][chosen[name]]
         changes = {key: value for key, value in best.options.items() if value != default.options[key]}
-        if name == cell.method:
+        if name == format_choice(cell.options["method"]):
             return cell.options | changes
         # The budget gave it epochs and a width of its own. Its members are made by the spec that was chosen for them.
         changes = {key: value for key, value in changes.items() if key not in ("method", "epochs", "model")}

@@ -16,7 +16,8 @@ def explain_tuning(results: dict[str, Any]) -> str:
     return (
         f"Every method had up to {format_count(tuning['trials'], 'trial')}: the first with its defaults, the others with "
         f"options and settings from its candidates. They were scored by the {name} of the validation rows of seed "
-        f"{tuning['seed']}, never on test rows, and smaller is better. The judged runs have other seeds."
+        f"{tuning['seed']}, never on test rows, and smaller is better. The judged runs have other seeds. "
+        "What is made of whole networks, as a deep ensemble is, has no trials of its own: its networks are trained as tuned."
     )
 
 
@@ -50,7 +51,7 @@ def describe_chosen(results: dict[str, Any]) -> dict[str, str]:
 
 def _make_row(entry: dict[str, Any]) -> list[str]:
     if entry.get("trained_as"):
-        return [entry["name"], "none", f"as for {entry['trained_as']}: its members are such networks", "–", "–"]
+        return [entry["name"], "none", f"as for {entry['trained_as']}", "–", "–"]
     trials, chosen = entry["trials"], _find_chosen(entry)
     states = [trial["state"] for trial in trials]
     ends = [

@@ -1,11 +1,12 @@
 """Stopping bad trials early, by Optuna's median pruner.
 
 A trial is stopped once its best validation score so far is worse than the median score, at the same epoch, of the trials that
-it is
-compared with: those of the first round, which are all finished before any trial of the second round begins. So the decision is
-a function of learning curves that no longer change, and it is the same for any number of workers, in any order, and after a
-kill. That
-is why the study is in memory: processes need not tell one another anything.
+it is compared with: those of the first round, which are all finished before any trial of the second round begins. So the
+decision is a function of learning curves that no longer change, and it is the same for any number of workers, in any order, and
+after a kill. That is why the study is in memory: processes need not tell one another anything.
+
+Runs of which each ends when it has converged are compared while their learning rate stays: the fall, in which scores improve at
+once, begins at another epoch in each. So the curve of a trial ends where the fall of its learning rate began, if that is known.
 """
 
 import contextlib
@@ -39,15 +40,17 @@ def read_curve(history: Sequence[Mapping[str, float]]) -> list[float | None]:
 class Pruner:
     """Says after which epoch a trial is to be stopped.
 
+    No trial is stopped in the first epochs, a third of the shortest curve that it is compared with.
+
     Args:
         others: the learning curves of the finished trials that it is compared with; without any, it is never stopped.
-        warmup: the first epochs, in which no trial is stopped.
 
-    >>> Pruner([[0.9, 0.5, 0.4], [0.9, 0.7, 0.6], [0.9, 0.8, 0.9]], warmup=1).find_last_epoch([0.9, 0.8, 0.7])
+    >>> Pruner([[0.9, 0.5, 0.4], [0.9, 0.7, 0.6], [0.9, 0.8, 0.9]]).find_last_epoch([0.9, 0.8, 0.7])
     2
     """
 
-    def __init__(self, others: Sequence[Curve], warmup: int) -> None:
+    def __init__(self, others: Sequence[Curve]) -> None:
+        warmup = min(map(len, others), default=0) // 3
         with quiet_optuna() as optuna:
             pruner = optuna.pruners.MedianPruner(n_startup_trials=1, n_warmup_steps=warmup + 1)
             study = optuna.create_study(direction="minimize", pruner=pruner)

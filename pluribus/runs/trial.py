@@ -48,7 +48,7 @@ def run_trial(
         return
     config = build_config(options)
     found: dict[str, Any]
-    pruner = Pruner(others, count_warmup(config.epochs))
+    pruner = Pruner(others)
     with passed_objects(objects or {}), give_consent(consent):
         try:
             callbacks = [TrialPruning(pruner)]
@@ -56,8 +56,9 @@ def run_trial(
             if not is_leader():
                 return
             curve = read_curve(read_metrics(run.path / "metrics.csv"))
-            is_pruned = pruner.find_last_epoch(curve) is not None and len(curve) < config.epochs
-            found = {"state": "pruned" if is_pruned else "complete", "score": score_validation(run), "curve": curve}
+            is_pruned = pruner.find_last_epoch(curve) is not None and len(curve) != config.epochs
+            found = {"state": "pruned" if is_pruned else "complete", "score": score_validation(run)}
+            found["curve"] = curve[: int(result.get("decay_from") or len(curve))]
             found |= {"epochs": result["epochs"], "seconds": result["seconds"]}
         except (Diverged, ConfigError, ModelError, Unsupported) as error:
             found = {"state": "failed", "score": None, "curve": [], "epochs": 0, "seconds": round(time.time() - began, 1)}
@@ -67,11 +68,6 @@ def run_trial(
     shutil.rmtree(run.checkpoints, ignore_errors=True)
     for file in (run.weights, run.weights.with_suffix(".json")):
         file.unlink(missing_ok=True)
-
-
-def count_warmup(epochs: int) -> int:
-    """In how many of the first epochs no trial is stopped: a third."""
-    return epochs // 3
 
 
 def name_score(task: Task) -> str:

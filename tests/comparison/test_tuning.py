@@ -78,7 +78,7 @@ def test_rows_are_named_as_was_typed_and_the_page_says_what_was_chosen(found):
     assert list(found.methods) == ["single", *METHODS]
     page, text = found.page(), repr(found)
     assert "What tuning chose, and what it brought" in page
-    assert "as for single: its members are such networks" in page
+    assert "as for single" in page
     assert "before" in text
     for entry in found.results["tuning"]["methods"][:2]:
         assert found.methods[entry["name"]]["spec"] == entry["spec"]

@@ -15,7 +15,8 @@ from pluribus.runs.pruning import Pruner, TrialPruning, quiet_optuna, read_curve
 CURVES = [[0.9, 0.5, 0.4, 0.3], [0.9, 0.7, 0.6, 0.5], [0.9, 0.8, 0.9, 0.9]]
 
 
-def stop_by_hand(curve, others, warmup):
+def stop_by_hand(curve, others):
+    warmup = min(map(len, others), default=0) // 3
     for epoch in range(warmup + 1, len(curve) + 1):
         known = [other[epoch - 1] for other in others if len(other) >= epoch]
         if known and min(curve[:epoch]) > statistics.median(known):
@@ -23,27 +24,28 @@ def stop_by_hand(curve, others, warmup):
     return None
 
 
-scores = st.lists(st.integers(0, 20).map(lambda n: n / 4), min_size=1, max_size=6)
+scores = st.lists(st.integers(0, 20).map(lambda n: n / 4), min_size=1, max_size=8)
 
 
 @settings(max_examples=60, deadline=None)
-@given(scores, st.lists(scores, max_size=4), st.integers(0, 3))
-def test_a_trial_is_stopped_when_its_best_is_worse_than_the_median_of_the_others_at_that_epoch(curve, others, warmup):
-    assert Pruner(others, warmup).find_last_epoch(curve) == stop_by_hand(curve, others, warmup)
+@given(scores, st.lists(scores, max_size=4))
+def test_a_trial_is_stopped_when_its_best_is_worse_than_the_median_of_the_others_at_that_epoch(curve, others):
+    """After a third of the shortest of the other curves."""
+    assert Pruner(others).find_last_epoch(curve) == stop_by_hand(curve, others)
 
 
 def test_the_decision_is_the_same_epoch_by_epoch_and_at_once():
     curve = [0.9, 0.75, 0.65, 0.2]
-    growing, pruner = [], Pruner(CURVES, 0)
+    growing, pruner = [], Pruner(CURVES)
     for epoch in range(1, 5):
         growing.append(pruner.find_last_epoch(curve[:epoch]))
     assert growing == [None, 2, 2, 2]
-    assert Pruner(CURVES, 0).find_last_epoch(curve) == 2
+    assert Pruner(CURVES).find_last_epoch(curve) == 2
 
 
 def test_scores_that_are_not_finite_are_worse_than_any():
-    assert Pruner(CURVES, 0).find_last_epoch([None, None]) == 1
-    assert Pruner([[None, 0.5], [None, 0.5]], 0).find_last_epoch([0.9, 0.4]) is None
+    assert Pruner(CURVES).find_last_epoch([None, None]) == 2, "the first epoch is a third of them"
+    assert Pruner([[None, 0.5], [None, 0.5]]).find_last_epoch([0.9, 0.4]) is None
 
 
 def test_the_curve_is_of_the_calibrated_score_where_there_is_one():
@@ -66,9 +68,9 @@ def train(callbacks, folder=None, resume=False):
 def test_training_ends_after_the_epoch_that_is_found(tmp_path):
     full = train([])
     others = [[0.0] * 4]
-    stopped = train([TrialPruning(Pruner(others, 1))], tmp_path)
+    stopped = train([TrialPruning(Pruner(others))], tmp_path)
     assert stopped == full[:2]
-    assert train([TrialPruning(Pruner(others, 1))], tmp_path, resume=True) == full[:2], "a resumed trial takes no other epoch"
+    assert train([TrialPruning(Pruner(others))], tmp_path, resume=True) == full[:2], "a resumed trial takes no other epoch"
 
 
 def test_optuna_is_quiet_and_as_loud_as_before_afterwards(capfd):
@@ -84,4 +86,4 @@ def test_optuna_is_quiet_and_as_loud_as_before_afterwards(capfd):
 
 @pytest.mark.parametrize("others", [[], [[]]])
 def test_without_a_curve_to_compare_with_nothing_is_stopped(others):
-    assert Pruner(others, 0).find_last_epoch([9.0, 9.0]) is None
+    assert Pruner(others).find_last_epoch([9.0, 9.0]) is None

@@ -78,7 +78,7 @@ def test_a_trial_that_ended_but_was_killed_before_it_was_scored_ends_in_the_same
         train_run(
             *(build_config(OPTIONS), tmp_path / "killed"),
             progress=False,
-            callbacks=[TrialPruning(Pruner(others, 1))],
+            callbacks=[TrialPruning(Pruner(others))],
             scored=False,
         )
     assert run(tmp_path / "killed", others=others) | {"seconds": 0} == expected | {"seconds": 0}
