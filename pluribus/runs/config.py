@@ -45,6 +45,15 @@ def find_role(role: Literal["baseline", "reference"]) -> str:
     return next(name for name, kind in Spec.registry.items() if kind.role == role)
 
 
+def is_plain_reference(spec: Spec) -> bool:
+    """Whether a spec is the reference, of any size, and its members are plain networks.
+
+    >>> is_plain_reference(build_spec({"name": "deep-ensemble"})), is_plain_reference(build_spec({"name": "mimo"}))
+    (True, False)
+    """
+    return spec.role == "reference" and (spec.nested_option is None or getattr(spec, spec.nested_option) is None)
+
+
 class Config(Settings):
     """Every setting of a run."""
 

@@ -1,0 +1,53 @@
+"""The caveats of a comparison, one sentence each."""
+
+from typing import Any
+
+from ..runs.grid import Cell, Grid
+from ..runs.run_folder import FEW_STEPS, Run
+from .statistics import PairedBootstrap
+
+Json = dict[str, Any]
+
+
+def note_missing_share(nll: PairedBootstrap | None, best: str, base: str) -> list[str]:
+    """A note if no method has a share, because the reference gains nothing."""
+    if nll is None or not {base, best} <= set(nll.values) or nll.gain(best, base).low > 0:
+        return []
+    return [f"{best} gains nothing beyond the noise here: what share of its gain a method keeps cannot be said."]
+
+
+def note_short_runs(grid: Grid, finished: dict[str, list[Cell]]) -> list[str]:
+    """A note if runs took so few steps that slow methods are not at their best."""
+    steps = [Run(grid.path / cells[0].name).read_json("result.json")["steps"] for cells in finished.values()]
+    if min(steps) >= FEW_STEPS:
+        return []
+    return [f"Runs of {min(steps)} steps only: more --epochs may well help, and change the order."]
+
+
+def note_failures(grid: Grid) -> list[str]:
+    """A note for each run that failed or is not finished."""
+    lost = [cell for cell in grid.cells if not grid.is_finished(cell)]
+    why = {cell.name: grid.read_failure(cell) for cell in lost}
+    return [f"{name} failed: {reason}" if reason else f"{name} is not finished." for name, reason in why.items()]
+
+
+def describe_unpaired(methods: list[str]) -> list[str]:
+    """A note for each method that cannot be compared in pairs."""
+    return [f"{name} lacks a seed, or has an infinite NLL: no gain, share or recommendation for it." for name in methods]
+
+
+def describe_not_finite(judged: dict[str, dict[int, Json]]) -> list[str]:
+    """A note for each run whose answers to some rows are not finite."""
+    return [
+        f"{name}, seed {seed} has no finite answer to {one['not_finite']:,} of {one['rows']:,} rows: its scores are not finite."
+        for name, seeds in judged.items()
+        for seed, one in seeds.items()
+        if one.get("not_finite")
+    ]
+
+
+def describe_few_seeds(seeds: int) -> str:
+    """A note about what so few seeds cannot show."""
+    if seeds == 1:
+        return "One seed: intervals are over rows alone, and say nothing about another training run."
+    return f"{seeds} seeds tell little about how much training runs differ: intervals are wide. Use more --seeds."
