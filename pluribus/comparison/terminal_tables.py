@@ -72,7 +72,7 @@ def print_evaluation(result: dict[str, Any], console: Console | None = None) -> 
         if several:
             row.append(format_score(name, members[name]) if name in members else "")
         if tempered:
-            row.append(format_score(name, tempered[name]))
+            row.append(format_score(name, tempered[name]) if name in tempered else "")
         table.add_row(*row)
     console.print(table)
     if result.get("not_finite"):
