@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from ..core.predictive import Predictive, Task
-from ..metrics.temperature import nll_at_temperatures
-from .scores import ClassificationScores, RegressionScores
+from ..metrics.temperature import cross_fit_nll, nll_at_temperatures
+from .scores import RegressionScores, RowScores
 
 ROTATIONS = 8
 """The most sub-ensembles of a size."""
@@ -54,7 +54,7 @@ class SubEnsembleScores:
         self.task = task
         self.is_possible = task == "classification" or noise is not None
         self.subsets = list_sub_ensembles(members, rows)
-        self.kept = {
+        self.kept: dict[int, list[_BriefScores | RegressionScores]] = {
             size: [_BriefScores() if task == "classification" else RegressionScores(noise) for _ in subsets]
             for size, subsets in self.subsets.items()
         }
@@ -78,13 +78,15 @@ class SubEnsembleScores:
         return found
 
 
-class _BriefScores(ClassificationScores):
+class _BriefScores(RowScores):
     """The calibrated NLL and whether the answer is right, alone."""
 
     columns = ("right",)
 
     def add(self, p: Predictive, targets: Tensor) -> None:
         labels = p.labels
-        right = (labels == targets.view_as(labels)).double().masked_fill(labels < 0, torch.nan)
-        self.append(right)
+        self.append((labels == targets.view_as(labels)).double().masked_fill(labels < 0, torch.nan))
         self.kept_for_calibration.append(nll_at_temperatures(p, targets).float().cpu())
+
+    def calibrate_nll(self, kept: Tensor) -> Tensor:
+        return cross_fit_nll(kept)
