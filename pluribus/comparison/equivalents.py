@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ..metrics.intervals import Interval, central_interval
+from ..reports.values import format_with_spread, parse_value
 from .statistics import PairedBootstrap
 
 Json = dict[str, Any]
@@ -69,24 +70,28 @@ class EquivalentsCurve:
         return {
             "method": method,
             "nll": [self.draws.interval(size)._asdict() for size in self.sizes],
-            "latency": None if latency is None else [latency * size / self.most for size in range(1, self.most + 1)],
+            "latency": None if latency is None else [estimate_latency(latency, n, self.most) for n in range(1, self.most + 1)],
         }
 
 
-def format_equivalents(found: Json, with_interval: bool = True) -> str:
-    """Equivalents as text.
+def format_equivalents(found: Json) -> str:
+    """Equivalents with their interval, as text.
 
     >>> format_equivalents({"value": 2.31, "low": 1.0, "high": 4.0, "below": False, "above": False, "most": 4})
     '2.3 (≤ 1 to ≥ 4)'
     >>> format_equivalents({"value": 4.0, "low": 3.2, "high": 4.0, "below": False, "above": True, "most": 4})
     '> 4 (3.2 to ≥ 4)'
     """
-    most = found["most"]
-    text = "< 1" if found["below"] else f"> {most}" if found["above"] else f"{found['value']:.1f}"
-    if not with_interval or found["low"] == found["high"]:
-        return text
+    value = parse_value(found)
+    return format_with_spread(value, "equivalents") if value else ""
 
-    def format_bound(value: float) -> str:
-        return "≤ 1" if value <= 1 else f"≥ {most}" if value >= most else f"{value:.1f}"
 
-    return f"{text} ({format_bound(found['low'])} to {format_bound(found['high'])})"
+def estimate_latency(latency: float, size: int, most: int) -> float:
+    """The latency of `size` of `most` networks, as a ratio to one network, whose own is 1; linear in between.
+
+    It is `size` where networks run one after the other. Members that are stacked into one layer cost less than their number.
+
+    >>> estimate_latency(4.0, 2, 4), estimate_latency(1.6, 3, 4)
+    (2.0, 1.4)
+    """
+    return 1 + (latency - 1) * (size - 1) / (most - 1) if most > 1 else latency

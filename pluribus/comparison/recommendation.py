@@ -3,7 +3,7 @@
 Among the methods within a limit on latency, a method is a candidate if the interval of its gain over the baseline (the single
 network) in calibrated NLL lies above zero. Candidates that another candidate beats in the same way are dropped: what is left
 has the most deep-ensemble equivalents as far as can be told. Of these, the method with the lowest latency is recommended. Deep
-ensembles of fewer networks than the reference are methods like the others; their latency is their part of the reference's.
+ensembles of fewer networks than the reference are methods like the others; their latency lies between 1 and the reference's.
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ from ..runs.evaluation import ROW_SCORES, SUB_ENSEMBLE_SCORES
 from ..runs.grid import Cell, Grid
 from ..runs.run_folder import Run
 from .budgets import TEXTS
-from .equivalents import EquivalentsCurve
+from .equivalents import EquivalentsCurve, estimate_latency
 from .notes import describe_not_finite, describe_unpaired, note_failures, note_missing_share, note_short_runs
 from .recommendation import recommend
 from .roles import find_baseline, find_reference, group_finished
@@ -109,7 +109,7 @@ def list_smaller(grid: Grid, curve: EquivalentsCurve | None, costs: Json) -> lis
     for size in range(2, curve.most):
         title = format_choice(choice | {size_option: size})
         if title not in finished:
-            latency = {key: value * size / curve.most for key, value in cost["latency"].items()}
+            latency = {key: estimate_latency(value, size, curve.most) for key, value in cost["latency"].items()}
             remark = f"Its score is the mean over groups of {size} of the {curve.most} networks of {reference}."
             found.append({"name": curve.sizes[size - 1], "title": title, "remark": remark, "cost": {"latency": latency}})
     return found

@@ -90,7 +90,8 @@ def test_the_smaller_ensembles_of_the_reference_are_judged_and_make_a_curve(fini
     curve = results["reference_curve"]
     assert (curve["method"], len(curve["nll"])) == ("deep-ensemble", 4)
     assert curve["nll"][-1]["value"] == pytest.approx(deep["scores"]["calibrated_nll"]["mean"], rel=1e-4)
-    assert curve["latency"] == pytest.approx([deep["cost"]["latency"]["value"] * size / 4 for size in (1, 2, 3, 4)])
+    latency = deep["cost"]["latency"]["value"]
+    assert curve["latency"] == pytest.approx([1 + (latency - 1) * place / 3 for place in range(4)])
     assert all(1 <= method["equivalents"]["value"] <= 4 for method in results["methods"])
     assert (deep["equivalents"]["above"], deep["equivalents"]["most"]) == (False, 4)
     assert results["decided_by"] == "calibrated_nll"
@@ -106,7 +107,7 @@ def test_intervals_never_leave_what_is_possible(finished):
 
 
 def test_runs_that_an_older_version_judged_are_compared_by_their_plain_nll(finished, tmp_path):
-    made, results, _ = finished
+    made, _, _ = finished
     folder = shutil.copytree(made.path, tmp_path / "old")
     for file in folder.glob("*/rows.safetensors"):
         table = read_row_scores(file.parent)
