@@ -6,6 +6,7 @@ from ..core.files import NOT_FINITE
 
 SCORE_NAMES = {
     "nll": "NLL",
+    "calibrated_nll": "NLL, calibrated",
     "brier": "Brier",
     "ece": "ECE",
     "adaptive_ece": "ECE, adaptive bins",

@@ -5,8 +5,9 @@ same rows for all methods, and
 
     gain = NLL(baseline) − NLL(method),     share = gain / gain of the reference
 
-are computed in every draw. The baseline is the single network, the reference the deep ensemble. With one seed an interval is
-over rows alone. An interval is for one comparison: among many methods, one is more likely to exceed the noise by chance.
+are computed in every draw; the NLL that decides is the calibrated one. The baseline is the single network, the reference the
+deep ensemble. With one seed an interval is over rows alone. An interval is for one comparison: among many methods, one is more
+likely to exceed the noise by chance.
 """
 
 import math
@@ -22,7 +23,7 @@ from ..core.files import restore_number
 from ..core.tensor_files import read_described_tensors, read_tensors
 from ..data.corruptions import STANDARD
 from ..metrics.intervals import Interval, central_interval
-from ..runs.evaluation import ROW_SCORES, ROWS_FORMAT, ROWS_KEY
+from ..runs.evaluation import ROW_SCORES, ROWS_FORMAT, ROWS_KEY, SUB_ENSEMBLE_SCORES
 from ..runs.robustness import mce
 from ..runs.run_folder import Run
 
@@ -211,7 +212,8 @@ def read_row_scores(path: Path) -> dict[str, Tensor]:
         raise FileError(f"{error}; {cure}") from error
     rows = run.read_json("judgement.json")["rows"]
     for name, column in table.items():
-        if name not in ROW_SCORES or column.dtype not in (torch.float, torch.double) or list(column.shape) != [rows]:
+        is_known = name in ROW_SCORES or SUB_ENSEMBLE_SCORES.fullmatch(name)
+        if not is_known or column.dtype not in (torch.float, torch.double) or list(column.shape) != [rows]:
             what = f"{name}, {str(column.dtype).removeprefix('torch.')} of shape {list(column.shape)}"
             raise FileError(f"{run.row_scores} must hold one real number for each of {rows} rows, got {what}; {cure}")
     return table

@@ -14,6 +14,7 @@ from ..analysis.score_names import SCORE_NAMES, SHARES, format_score
 from ..core.files import NOT_FINITE, restore_number
 from ..core.terminal import assemble_text, create_console
 from ..runs.run_folder import FEW_STEPS
+from .equivalents import format_equivalents
 
 ENDED = ("done", "stopped early")
 """The states of runs that came to their end; a trial of a tuning may be stopped early."""
@@ -75,7 +76,7 @@ def print_evaluation(result: dict[str, Any], console: Console | None = None) -> 
         if several:
             row.append(format_score(name, members[name]) if name in members else "")
         if tempered:
-            row.append(format_score(name, tempered[name]))
+            row.append(format_score(name, tempered[name]) if name in tempered else "")
         table.add_row(*row)
     console.print(table)
     if result.get("not_finite"):
@@ -174,25 +175,32 @@ def print_comparison(results: dict[str, Any], path: Path | None = None, console:
     """Print the table, the recommendation, and, of a comparison with a folder, where the page is."""
     console = console or create_console()
     main = "accuracy" if results["data"]["task"] == "classification" else "rmse"
-    names = [main, "nll", "ece"] if main == "accuracy" else [main, "nll", "crps"]
+    has_calibrated = all("calibrated_nll" in method["scores"] for method in results["methods"])
+    third = "calibrated_nll" if has_calibrated else "ece" if main == "accuracy" else "crps"
+    names, short = [main, "nll", third], ("ece", "nll") if has_calibrated else ("ece",)
+    has_equivalents = any(method.get("equivalents") for method in results["methods"])
     seeds = f"{len(results['seeds'])} seed{'s' * (len(results['seeds']) != 1)}"
     console.print(assemble_text((results["title"], "bold"), f", equal {results['budget']['text']}, {seeds}"))
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)  # narrow: it must fit 80 columns
     table.add_column("method", overflow="fold")
     for name in names:
-        title = {"accuracy": "acc %", "ece": "ECE %"}.get(name, SCORE_NAMES.get(name, name))
+        title = {"accuracy": "acc %", "ece": "ECE %", "calibrated_nll": "cal. NLL"}.get(name, SCORE_NAMES.get(name, name))
         table.add_column(title, justify="right", no_wrap=True)
-    for title in ("kept %", "latency", "weights"):
+    for title in ("worth" if has_equivalents else "kept %", "latency", "weights"):
         table.add_column(title, justify="right", no_wrap=True)
     for method in results["methods"]:
-        scores = [format_mean(name, method["scores"][name], short=name == "ece") for name in names]
-        table.add_row(method["name"], *scores, *format_gain_and_cost(method))
+        scores = [format_mean(name, method["scores"][name], short=name in short) for name in names]
+        table.add_row(method["name"], *scores, *format_gain_and_cost(method, has_equivalents))
     console.print(table)
-    console.print(
-        "± is the standard deviation over seeds. Kept is the part of the deep ensemble's NLL gain over one network, with its "
-        "95 % interval. Latency and deployed weights are ratios to one network.",
-        style="dim",
-    )
+    text = "± is the standard deviation over seeds. "
+    if has_calibrated:
+        text += "Calibrated NLL is at the best temperature (of a regression, noise), fitted on other rows. "
+    if has_equivalents:
+        text += "Worth is how many independent networks have as low a calibrated NLL, with its 95 % interval. "
+    else:
+        text += "Kept is the part of the deep ensemble's NLL gain over one network, with its 95 % interval. "
+    text += "Latency and deployed weights are ratios to one network."
+    console.print(text + (" Before a slash: stored weights." if has_equivalents else ""), style="dim")
     print_tuning(results, console)
     for each in results["recommendation"]:
         limit, choice = each["limit"].capitalize(), each["method"] or "one plain network"
@@ -229,17 +237,23 @@ def format_mean(name: str, number: dict[str, Any], short: bool = False) -> str:
     if not math.isfinite(restore_number(number["mean"])):
         return NOT_FINITE
     scale, digits = (100, 1) if name in SHARES else (1, 3)
-    if name == "nll" and abs(number["mean"]) < 0.1:
+    if name in ("nll", "calibrated_nll") and abs(number["mean"]) < 0.1:
         digits = 4
     more = f" ±{scale * number['std']:.{digits}f}" if len(number["seeds"]) > 1 and not short else ""
     return f"{scale * number['mean']:.{digits}f}{more}"
 
 
-def format_gain_and_cost(method: dict[str, Any]) -> list[str]:
-    """Return the share of the deep ensemble's gain, the latency and the parameters of a method."""
-    share, cost = method["share"], method["cost"]
+def format_gain_and_cost(method: dict[str, Any], as_equivalents: bool = False) -> list[str]:
+    """Return the equivalents, or the share of the deep ensemble's gain, the latency and the parameters of a method."""
+    share, cost, equivalents = method["share"], method["cost"], method.get("equivalents")
     kept = ""
-    if share is not None:
+    if as_equivalents:
+        kept = format_equivalents(equivalents) if equivalents else ""
+    elif share is not None:
         value, low, high = (f"{100 * share[key]:.0f}" for key in ("value", "low", "high"))
         kept = "100" if share["low"] == share["high"] == 1 else f"{value} ({low} to {high})" if share["value"] > -1 else "worse"
-    return [kept, f"{cost['latency']['value']:.2f}" if cost else "", f"{cost['deployed_parameters']:.2f}" if cost else ""]
+    if not cost:
+        return [kept, "", ""]
+    stored, deployed = f"{cost['parameters']:.2f}", f"{cost['deployed_parameters']:.2f}"
+    weights = f"{stored}/{deployed}" if as_equivalents and stored != deployed else deployed
+    return [kept, f"{cost['latency']['value']:.2f}", weights]

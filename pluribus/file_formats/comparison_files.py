@@ -60,6 +60,22 @@ class Interval(Schema):
     high: Number
 
 
+class Equivalents(Interval):
+    """How many independent networks answer as well; `most` were compared with."""
+
+    below: bool
+    above: bool
+    most: Size
+
+
+class ReferenceCurve(Schema):
+    """The NLL of deep ensembles of 1, 2, … networks, and their latency."""
+
+    method: Text
+    nll: Annotated[list[Interval], Field(min_length=1, max_length=10_000)]
+    latency: Curve | None
+
+
 class Cost(Schema):
     """What an ensemble costs, as ratios to its base network."""
 
@@ -164,6 +180,7 @@ class Method(Schema):
     unsure: Annotated[list[UnsureRow], Field(max_length=1000)]
     gain: Interval | None
     share: Interval | None
+    equivalents: Equivalents | None = None
     cost: Cost | None
     seconds: Summary
     runs: Texts
@@ -200,12 +217,14 @@ class Results(Schema):
     command: Text
     data: DataFacts
     judged_by: Literal["test", "validation"]
+    decided_by: Literal["calibrated_nll", "nll"] | None = None
     model: Text
     budget: Budget
     seeds: list[Count]
     settings: Settings
     seconds: Number
     methods: Annotated[list[Method], Field(min_length=1, max_length=10_000)]
+    reference_curve: ReferenceCurve | None = None
     recommendation: Annotated[list[Recommendation], Field(max_length=1000)]
     notes: Texts
     versions: dict[Text, Text]

@@ -12,6 +12,7 @@ from .calibration import (
 )
 from .classification import accuracy, nll
 from .intervals import Interval, bootstrap, central_interval, quantile
+from .noise import calibrated_gaussian_nll
 from .ood_detection import auroc, fpr95, uncertainty
 from .regression import coverage, crps, fit_noise_variance, gaussian_nll, rmse
 from .selective import accuracy_at_coverage, aurc, risk_coverage
@@ -31,6 +32,7 @@ __all__ = [
     "bin_by_confidence",
     "bootstrap",
     "brier",
+    "calibrated_gaussian_nll",
     "calibrated_nll",
     "central_interval",
     "classwise_ece",

@@ -153,6 +153,15 @@ def brier_terms(p: Predictive | PredictiveSummary, targets: Tensor) -> Tensor:
 
 # --- temperature scaling ----------------------------------------------------------------------------------------------
 
+PRIOR_WIDTH = 0.5
+"""The standard deviation of log T before any row is seen: T lies between 0.37 and 2.7 with 95 %.
+
+Of 0.2, 0.3, 0.5, 1 and none, tried on 130 simulated rows with best temperatures from 0.5 to 2.5, it was within 0.002 nats of
+the best width for temperatures up to 1.5 and within 0.003 for 2.5; narrower ones lose up to 0.02 nats where T is far from 1,
+and without a prior 130 rows that are all right drive T to zero. It weighs as much as rows whose NLL has a curvature in log T of
+4 in sum: some tens of rows, so that thousands of rows overrule it.
+"""
+
 
 def apply_temperature(p: Predictive | PredictiveSummary, temperature: float) -> Predictive:
     """Divide the log-probabilities of the averaged prediction by a temperature.
@@ -166,28 +175,38 @@ def apply_temperature(p: Predictive | PredictiveSummary, temperature: float) -> 
     return Predictive((p.log_probs / temperature).unsqueeze(0))
 
 
-def fit_temperature(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
-    """Find the temperature that has the lowest NLL on these rows, which must be validation rows.
+def fit_temperature(p: Predictive | PredictiveSummary, targets: Tensor, width: float = PRIOR_WIDTH) -> float:
+    """Find the most probable temperature given these rows, which must be validation rows.
 
-    The NLL of `apply_temperature` is convex in 1/T; a golden-section search of log T runs from −3 to 3. Rows with zero
-    target probability are ignored, as no temperature changes it; if none is left, or no temperature is better than 1,
-    the temperature is 1.
+        minimise over log T from −3 to 3:   Σ_rows NLL_T(row) + (log T)² / (2 width²)
 
-    Args: a prediction of B rows; `targets` `[B]`. Returns: the temperature, from 1/20 to 20.
+    The second term is a normal prior on log T. Rows with zero target probability are ignored, as no temperature changes it; if
+    none is left, or no temperature is better than 1, the temperature is 1.
+
+    Args: a prediction of B rows; `targets` `[B]`; the prior's standard deviation, `math.inf` for none.
+    Returns: the temperature, from 1/20 to 20. Raises: ValueError if the width is not positive.
 
     >>> p = Predictive(torch.tensor([[[6.0, 0.0]] * 4]))  # 99.8 % sure, and right in three rows of four
-    >>> round(fit_temperature(p, torch.tensor([0, 0, 0, 1])), 2)  # 6 / log 3
+    >>> round(fit_temperature(p, torch.tensor([0, 0, 0, 1]), width=math.inf), 2)  # 6 / log 3
     5.46
+    >>> round(fit_temperature(p, torch.tensor([0, 0, 0, 1])), 2)  # four rows say little against the prior
+    1.92
     """
+    if not width > 0:
+        raise ValueError(f"width must be positive, got {width}: math.inf is no prior")
     log_probs, ratio = p.log_probs.double(), (5**0.5 - 1) / 2
     truth = targets.long().view_as(p.labels).unsqueeze(1)
     possible = log_probs.gather(1, truth) > -torch.inf
+    rows = max(int(possible.sum().item()), 1)
 
     def loss(log_t: float) -> float:
         scaled = (log_probs / math.exp(log_t)).log_softmax(1)
-        return -scaled.gather(1, truth)[possible].mean().item()
+        return -scaled.gather(1, truth)[possible].mean().item() + (log_t / width) ** 2 / (2 * rows)
 
-    low, high = -3.0, 3.0
+    # With the prior there may be two valleys: the coarse search finds the deeper one.
+    coarse = [-3 + 0.25 * step for step in range(25)]
+    middle = min(coarse, key=loss)
+    low, high = max(middle - 0.25, -3.0), min(middle + 0.25, 3.0)
     while high - low > 1e-4:
         left, right = high - ratio * (high - low), low + ratio * (high - low)
         if loss(left) < loss(right):

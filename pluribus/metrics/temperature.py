@@ -68,45 +68,46 @@ def find_best_temperature(totals: Tensor) -> tuple[Tensor, Tensor]:
     return LOG_TEMPERATURES[0].item() + STEP * (middle + shift), weights
 
 
-def cross_fit_nll(table: Tensor, splits: int = SPLITS, seed: int = 0) -> Tensor:
+def cross_fit_nll(table: Tensor, splits: int = SPLITS, seed: int = 0, neutral: int = len(LOG_TEMPERATURES) // 2) -> Tensor:
     """The calibrated NLL of every row by cross-fitting on random halves.
 
-    Args: `table` `[N, G]`, the NLL of every row at every temperature; the number of random splits. Returns: `[N]` in double
-    precision. With fewer than two rows there is nothing to fit on, and T = 1. Equal `N` and `seed` give equal splits, so that
-    methods are compared on the same ones.
+    Args: `table` `[N, G]`, the NLL of every row at every point of a grid, such as that of temperatures; the number of random
+    splits; `neutral`, the point of the grid that stands for no calibration. Returns: `[N]` in double precision. With fewer than
+    two rows there is nothing to fit on, and the neutral point is taken. Equal `N` and `seed` give equal splits, so that methods
+    are compared on the same ones.
 
     >>> sure = Predictive(torch.tensor([[[6.0, 0.0]] * 400]))  # 99.8 % sure, and right in three rows of four
     >>> table = nll_at_temperatures(sure, torch.tensor([0, 0, 0, 1] * 100))
     >>> round(cross_fit_nll(table).mean().item(), 2)  # the entropy of 3/4 is 0.56; uncalibrated it is 1.5
     0.57
     """
-    table = table.double()
     rows = len(table)
     if rows < 2:
-        return table[:, len(LOG_TEMPERATURES) // 2].clone()
+        return table[:, neutral].double()
     generator = torch.Generator().manual_seed(seed)
-    total, scores = fit_sums(table), torch.zeros(rows, dtype=torch.double)
-    for _ in range(splits):
-        half = torch.randperm(rows, generator=generator)[: rows // 2]
-        first = fit_sums(table[half])
-        held_out = torch.ones(rows, dtype=torch.bool)
-        held_out[half] = False
-        for fitted, scored in ((first, held_out), (total - first, ~held_out)):
-            _, weights = find_best_temperature(fitted)
-            scores[scored] += combine(table[scored], weights)
-    return scores / splits
-
-
-def fit_sums(table: Tensor) -> Tensor:
-    """Sums over the rows that have a finite NLL: no temperature changes that of the others."""
-    return table[table.isfinite().all(1)].sum(0)
+    is_first = torch.zeros(splits, rows, dtype=torch.double)
+    for split in range(splits):
+        is_first[split, torch.randperm(rows, generator=generator)[: rows // 2]] = 1
+    is_finite = table.isfinite().all(1)  # no temperature changes the NLL of the other rows: they fit none
+    first, total = torch.zeros(splits, table.shape[1], dtype=torch.double), torch.zeros(table.shape[1], dtype=torch.double)
+    blocks = [slice(start, start + AT_ONCE // table.shape[1]) for start in range(0, rows, AT_ONCE // table.shape[1])]
+    for block in blocks:
+        kept = table[block].double().masked_fill(~is_finite[block].unsqueeze(1), 0)
+        first += is_first[:, block] @ kept
+        total += kept.sum(0)
+    _, weights = find_best_temperature(torch.stack([first, total - first]))  # [2, splits, G], fitted on each half
+    scores = torch.empty(rows, dtype=torch.double)
+    for block in blocks:
+        own = is_first[:, block].T
+        mean = (own @ weights[1] + (1 - own) @ weights[0]) / splits  # [block, G], of the halves that a row is not in
+        scores[block] = combine(table[block].double(), mean)
+    return scores
 
 
 def combine(table: Tensor, weights: Tensor) -> Tensor:
-    """Rows at the temperature that the weights stand for; only the points of the grid that have a weight are read."""
-    used = weights.nonzero().squeeze(1)
-    found = table[:, used]
-    return torch.where(found.isfinite().all(1), found.nan_to_num() @ weights[used], found.sum(1))
+    """The weighted sum of every row, `[N, G]` both → `[N]`; points of the grid without a weight are not read."""
+    read = torch.where(weights != 0, table, 0.0)
+    return torch.where(read.isfinite().all(1), (read.nan_to_num() * weights).sum(1), read.sum(1))
 
 
 def calibrated_nll(p: Predictive | PredictiveSummary, targets: Tensor, splits: int = SPLITS, seed: int = 0) -> float:

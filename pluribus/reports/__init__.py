@@ -8,6 +8,7 @@
     command          the command that was typed, to run it again
     data             name, task ("classification" | "regression"), classes [names], shape, train, test (numbers of rows)
     judged_by        "test", or "validation" if there are no test rows
+    decided_by       what gain, share and recommendation are of: "calibrated_nll", or "nll" if an older version judged runs
     model            "small-cnn"
     budget           {"kind": "epochs" | "training-flops" | "deployed-flops" | "parameters", "text": what was held equal}
     seeds            [0, 1]
@@ -20,12 +21,14 @@
         equivalence  None, or one sentence: training cannot make the method differ from a simpler one
         members      number of members (or draws)
         epochs       number of training epochs
-        scores       {score: number}: accuracy, nll, brier, ece, adaptive_ece, classwise_ece, aurc, accuracy_at_80;
-                     of a regression rmse, nll, crps, coverage_50, coverage_95
+        scores       {score: number}: accuracy, nll, calibrated_nll, brier, ece, adaptive_ece, classwise_ece, aurc,
+                     accuracy_at_80; of a regression rmse, nll, calibrated_nll, crps, coverage_50, coverage_95
         member_scores  {score: number}: of one member alone, the mean over members (accuracy, nll | rmse)
         tempered     None, or {score: number} after temperature scaling on validation rows, and "temperature"
-        gain         None, or interval: how much lower the NLL is than that of the single network, on the same rows
+        gain         None, or interval: how much lower the calibrated NLL is than that of the single network, on the same rows
         share        None, or interval: gain as a part of the deep ensemble's gain
+        equivalents  None, or interval from 1 to M: how many independent networks have as low a calibrated NLL; with "most": M,
+                     and "below", "above": whether it is in truth below 1 or above M
         diversity    {score: number}: disagreement, normalised_disagreement, pairwise_kl, error_correlation | bias, variance
         reliability  None, or {"confidence": [bins], "accuracy": [bins], "count": [bins]} (empty bins: null)
         risk_coverage  None, or {"coverage": […], "risk": […]}
@@ -39,6 +42,8 @@
                      base network or None, "latency": interval, "passes": forward passes of the base network's size, "form"}
         seconds      number: duration of training
         runs         the folders of the runs
+    reference_curve  None, or {"method": the deep ensemble of M networks, "nll": [interval for 1 … M networks], "latency":
+                     [that of 1 … M networks, × one network] or None}
     recommendation   [{"limit": "under 1.1 × the latency of one network", "method": name, or None for one
                      plain network, "text": the reasons}]
     notes            [caveats, one sentence each]

@@ -7,7 +7,7 @@ from typing import Any
 from ..core.files import NOT_FINITE
 from .table_columns import Column, mark_best, select_columns
 from .tuning_table import explain_tuning, make_tuning_table
-from .values import format_spread, format_value, to_finite
+from .values import format_estimate, format_spread, to_finite
 
 PLAIN = ("name", "spec", "members", "epochs")
 GROUPS = (
@@ -16,6 +16,7 @@ GROUPS = (
     ("tempered", "tempered_"),
     ("gain", "gain"),
     ("share", "share"),
+    ("equivalents", "equivalents"),
     ("diversity", "diversity_"),
     ("shift", "shift_"),
     ("ood", "ood_"),
@@ -28,8 +29,9 @@ GROUPS = (
 def format_csv(results: dict[str, Any]) -> str:
     """Return the results as CSV with one row for each method.
 
-    A number has four columns (its name, then _std, _low and _high), an interval three. Missing values are empty, and so are
-    those that are not finite; a column `not_finite` then has the number of rows without a finite answer.
+    A number has four columns (its name, then _std, _low and _high), an interval three, and equivalents also _below and _above.
+    Missing values are empty, and so are those that are not finite; a column `not_finite` then has the number of rows without a
+    finite answer.
     """
     methods = results["methods"]
     flat = [
@@ -56,6 +58,7 @@ def _flatten(x: Any, key: str) -> list[tuple[str, Any]]:
     parts = {"mean": ("std", "low", "high"), "value": ("low", "high")}
     for middle, rest in parts.items():
         if middle in x:
+            rest = (*rest, *(flag for flag in ("below", "above") if flag in x))
             return [(key, x[middle]), *((f"{key}_{part}", x.get(part)) for part in rest)]
     return [
         pair
@@ -65,6 +68,8 @@ def _flatten(x: Any, key: str) -> list[tuple[str, Any]]:
 
 
 def _format_cell(x: Any) -> Any:
+    if isinstance(x, bool):
+        return int(x)
     number = to_finite(x)
     if number is not None:
         return int(number) if isinstance(x, int) else repr(number)
@@ -118,7 +123,7 @@ def _format_cell_with_spread(column: Column, method: dict[str, Any], best: bool)
     v = column.read(method)
     if v is None:
         return NOT_FINITE if column.is_not_finite(method) else ""
-    text = format_value(v.value, column.kind, unit=False)
+    text = format_estimate(v, column.kind, unit=False)
     beside = format_spread(v, column.kind)
     return (f"**{text}**" if best else text) + (f" {beside if beside[0] == '±' else f'({beside})'}" if beside else "")
 

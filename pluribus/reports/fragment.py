@@ -14,7 +14,7 @@ from .html_table import describe_comparison, explain_table, make_heading, make_r
 from .palette import list_themes
 from .summary_figure import draw_gain_against_cost
 from .svg import MUTED, draw_svg, marker_style, style_axes
-from .table_columns import select_columns
+from .table_columns import EQUIVALENTS, select_columns
 from .templates import load_template, read_asset
 from .values import format_count
 
@@ -69,11 +69,11 @@ def render_fragment(results: dict[str, Any]) -> str:
 def _draw_figures(results: dict[str, Any]) -> list[_StaticFigure]:
     drawn = []
     if len(results["methods"]) > 1:
-        alt = (
-            f"Scatter plot of {format_count(len(results['methods']), 'method')}: gain against cost; the table has the numbers."
-        )
+        what = "equivalents" if EQUIVALENTS in select_columns(results) else "gain"
+        count = format_count(len(results["methods"]), "method")
+        alt = f"Scatter plot of {count}: {what} against cost; the table has the numbers."
         figure = _embed(draw_svg(lambda canvas: draw_gain_against_cost(canvas, results, title="")), alt)
-        drawn.append(_StaticFigure("Gain against cost", figure, is_wide=True))
+        drawn.append(_StaticFigure(f"{what.capitalize()} against cost", figure, is_wide=True))
     if any(read_reliability_bins(method) for method in results["methods"]):
         alt = "Reliability diagram: accuracy by confidence, in bins; on the diagonal a method is right as often as it claims."
         figure = _embed(draw_svg(lambda canvas: _draw_reliability(canvas, results)), alt)

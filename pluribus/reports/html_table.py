@@ -5,9 +5,9 @@ from typing import Any
 
 from ..core.files import NOT_FINITE
 from .palette import PATHS, method_style
-from .table_columns import COSTS, SHARE, Column, is_regression, mark_best
+from .table_columns import COSTS, EQUIVALENTS, SHARE, STORED, Column, is_regression, mark_best
 from .tuning_table import describe_chosen
-from .values import format_count, format_spread, format_value
+from .values import format_count, format_estimate, format_spread
 
 
 def describe_comparison(results: dict[str, Any]) -> str:
@@ -41,7 +41,7 @@ def make_heading(column: Column, place: int, shown: list[Column]) -> dict[str, A
 
 def _choose_group(place: int, shown: list[Column]) -> str:
     """Return "new" for a column that a vertical rule precedes: where scores end and costs begin, and where costs end."""
-    costs = [column.key in {SHARE.key, *(cost.key for cost in COSTS)} for column in shown]
+    costs = [column in (EQUIVALENTS, SHARE, STORED, *COSTS) for column in shown]
     return "new" if place and costs[place] != costs[place - 1] else ""
 
 
@@ -72,7 +72,7 @@ def _make_cell(column: Column, method: dict[str, Any], mark: str, group: str) ->
     if v is None:
         text = NOT_FINITE if column.is_not_finite(method) else "–"
         return {"text": text, "spread": "", "value": None, "mark": "", "group": group}
-    text = format_value(v.value, column.kind, unit=False)
+    text = format_estimate(v, column.kind, unit=False)
     return {"text": text, "spread": format_spread(v, column.kind), "value": repr(v.value), "mark": mark, "group": group}
 
 
@@ -96,5 +96,8 @@ def explain_table(results: dict[str, Any], shown: list[Column]) -> str:
             else "One seed: no spread. "
         )
     if any(column in COSTS for column in shown):
-        text += "Costs are those of the deployed form, as ratios to one network."
+        text += "Costs are those of the deployed form, as ratios to one network. "
+    if EQUIVALENTS in shown:
+        text += "Equivalents are how many independent networks have as low a calibrated NLL; nothing is extrapolated, "
+        text += "so that they are from 1 to the size of the deep ensemble, or said to be beyond."
     return text.strip()

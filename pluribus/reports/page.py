@@ -49,6 +49,7 @@ def render_page(results: dict[str, Any]) -> str:
         reading=explain_table(results, shown),
         about=_describe_methods(results),
         figures=drawn,
+        lead=next((figure for figure in drawn if figure.name == "equivalents"), None),
         reliable=[row for row, method in zip(rows, results["methods"], strict=True) if method.get("reliability")],
         tuning=_describe_tuning(results),
         unsure=_list_uncertain_rows(results, rows),

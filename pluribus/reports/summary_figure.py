@@ -1,14 +1,15 @@
-"""The static figure of a comparison for a README: what each method gains against what its predictions cost."""
+"""The static figure of a comparison for a README: what each method is worth against what its predictions cost."""
 
 import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .figures.cost import read_network_line
 from .figures.traces import find_pareto_front
 from .label_placement import Box, arrange_labels
 from .palette import LIGHT, MARKERS, THEMES, method_style
-from .table_columns import COSTS, SHARE, Column, select_columns
-from .values import LOWEST_SHARE, Value, join_words
+from .table_columns import COSTS, EQUIVALENTS, SHARE, Column, select_columns
+from .values import LOWEST_SHARE, Value, format_estimate, join_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,8 +28,8 @@ ALONG = {"left": 0.0, "bottom": 0.0, "center": 0.5, "right": 1.0, "top": 1.0}
 def write_summary_figure(results: dict[str, Any], path: Path) -> None:
     """Write the figure as SVG or PNG, by the suffix of `path`. The same results give the same bytes.
 
-    The y axis is the share of the deep ensemble's gain, or the NLL if no method has a share; the x axis is the latency, or
-    another cost if it was not measured.
+    The y axis are the deep-ensemble equivalents; without them the share of the deep ensemble's gain, or the NLL if no method
+    has a share. The x axis is the latency, or another cost if it was not measured.
 
     Raises:
         ValueError: `path` has another suffix.
@@ -90,19 +91,28 @@ def draw_gain_against_cost(figure: "Figure", results: dict[str, Any], title: str
             zorder=3,
             **bars,
         )
-    _set_ticks(axes, points)
+    line = read_network_line(results) if score is EQUIVALENTS and cost is COSTS[0] else []
+    if line:
+        axes.plot([x for x, _ in line], [size for _, size in line], color=MUTED, linewidth=1.4, marker=".", zorder=1)
+    _set_ticks(axes, [x.value for _, _, x, _ in points] + [x for x, _ in line])
     right = axes.get_xlim()[1]
     xs, ys = [points[k][2].value for k in kept], [points[k][3].value * factor for k in kept]
-    axes.step([*xs, right], [*ys, ys[-1]], where="post", color=MUTED, linewidth=1, linestyle=":", zorder=1)
+    if score is not EQUIVALENTS:
+        axes.step([*xs, right], [*ys, ys[-1]], where="post", color=MUTED, linewidth=1, linestyle=":", zorder=1)
     axes.set_xlim(right=right)
-    if score.kind == "share":
+    if score is EQUIVALENTS:
+        most = max(y.limits[1] for *_, y in points)
+        axes.set_ylim(0.6, most + 0.4)
+        axes.set_yticks(range(1, round(most) + 1, max(round(most) // 8, 1)))
+        axes.set_ylabel("independent networks that answer as well")
+    elif score.kind == "share":
         low, high = axes.get_ylim()
         axes.set_ylim(max(low, 100 * LOWEST_SHARE - 8), min(high, 308))  # longer error bars are cut off
         axes.set_ylabel("share of the deep ensemble's NLL gain, %")
         for level in (0, 100):
             axes.axhline(level, color=GRID, linewidth=1, zorder=0)
     else:
-        axes.set_ylabel("NLL, nats (lower is better)")
+        axes.set_ylabel(f"{score.title}, nats (lower is better)")
     axes.set_xlabel(cost.about.replace("time of one answer", "latency"))
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(colors=MUTED)
@@ -114,16 +124,20 @@ def draw_gain_against_cost(figure: "Figure", results: dict[str, Any], title: str
         if any(y.std for *_, y in points)
         else ""
     )
-    caption += "Dotted: not beaten by a cheaper method in the mean."
+    if score is EQUIVALENTS:
+        caption += "Line: what that many networks cost; a method above it is better than paying for networks." if line else ""
+    else:
+        caption += "Dotted: not beaten by a cheaper method in the mean."
     caption += f" Not shown, far below: {join_words(far)}." if far else ""
     figure.supxlabel(caption, fontsize=8, color=MUTED, x=0.01, ha="left", parse_math=False)
-    _draw_labels(figure, axes, points, factor, list(zip([*xs, right], [*ys, ys[-1]], strict=True)))
+    steps = [] if score is EQUIVALENTS else list(zip([*xs, right], [*ys, ys[-1]], strict=True))
+    _draw_labels(figure, axes, points, factor, steps)
 
 
 def _choose_axes(results: dict[str, Any]) -> tuple[Column | None, Column | None]:
     """Return the first pair of score and cost that two methods or more have, else the first that any has."""
-    nll = [column for column in select_columns(results) if column.key == "nll"]
-    pairs = [(score, cost) for score in (SHARE, *nll) for cost in COSTS]
+    nll = [column for column in select_columns(results) if column.key in ("calibrated_nll", "nll")]
+    pairs = [(score, cost) for score in (EQUIVALENTS, SHARE, *nll) for cost in COSTS]
     for least in (2, 1):
         for score, cost in pairs:
             if len(_read_points(results, cost, score)) >= least:
@@ -142,10 +156,9 @@ def _error_bar(v: Value, factor: float) -> list[list[float]] | None:
     return [[max(0.0, v.value - v.reach[0]) * factor], [max(0.0, v.reach[1] - v.value) * factor]]
 
 
-def _set_ticks(axes: "Axes", points: list[Point]) -> None:
+def _set_ticks(axes: "Axes", values: list[float]) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-    values = [x.value for _, _, x, _ in points]
     if min(values) > 0 and max(values) / min(values) >= 3:
         axes.set_xscale("log", base=2)
         axes.xaxis.set_major_locator(LogLocator(base=2))
@@ -173,7 +186,8 @@ def _draw_labels(figure: "Figure", axes: "Axes", points: list[Point], factor: fl
     taken = [(*pixel(x, y / factor), *pixel(following, y / factor)) for (x, y), (following, _) in itertools.pairwise(steps)]
     for _, name, x, y in points:
         at = (x.value, y.value * factor)
-        text = axes.annotate(name, at, xytext=(0, 0), textcoords="offset points", fontsize=8, parse_math=False, zorder=4)
+        label = f"{name} ({format_estimate(y, 'equivalents')})" if y.beyond else name
+        text = axes.annotate(label, at, xytext=(0, 0), textcoords="offset points", fontsize=8, parse_math=False, zorder=4)
         text.set(in_layout=False, path_effects=[withStroke(linewidth=2.5, foreground="white")])
         names.append(text)
         px, py = pixel(x.value, y.value)

@@ -1,5 +1,6 @@
 """The columns of the table of scores: where each value is found, how it is formatted, and which values are better."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -7,6 +8,8 @@ from typing import Any, Literal
 from .values import Kind, Value, get_nested, read_value
 
 Mark = Literal["best", "level", ""]
+ANY, POSITIVE, PART = (-math.inf, math.inf), (0.0, math.inf), (0.0, 1.0)
+"""What a value can be."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +23,13 @@ class Column:
     better: Literal["high", "low"] | float
     about: str
     unit: str = ""
+    limits: tuple[float, float] = ANY
+    """What a value can be; intervals of few seeds reach beyond."""
 
     def read(self, method: dict[str, Any]) -> Value | None:
         """Return the value of one method, or None."""
-        return read_value(method, *self.path)
+        found = read_value(method, *self.path)
+        return found if found is None or self.limits == ANY else found._replace(limits=self.limits)
 
     def is_not_finite(self, method: dict[str, Any]) -> bool:
         """Whether the value of one method was computed, and is NaN or infinite."""
@@ -38,17 +44,34 @@ class Column:
 
 
 CLASSIFICATION = (
-    Column("accuracy", "accuracy", ("scores", "accuracy"), "percent", "high", "share of right answers", "%"),
-    Column("nll", "NLL", ("scores", "nll"), "score", "low", "negative log-likelihood of the truth, in nats"),
-    Column("ece", "ECE", ("scores", "ece"), "percent", "low", "expected calibration error", "%"),
-    Column("brier", "Brier", ("scores", "brier"), "score", "low", "squared distance from the truth, from 0 to 2"),
+    Column("accuracy", "accuracy", ("scores", "accuracy"), "percent", "high", "share of right answers", "%", PART),
+    Column(
+        "calibrated_nll",
+        "calibrated NLL",
+        ("scores", "calibrated_nll"),
+        "score",
+        "low",
+        "NLL at the best temperature, which is fitted on other rows; this decides",
+        limits=POSITIVE,
+    ),
+    Column("nll", "NLL", ("scores", "nll"), "score", "low", "negative log-likelihood of the truth, in nats", "", POSITIVE),
+    Column("ece", "ECE", ("scores", "ece"), "percent", "low", "expected calibration error", "%", PART),
+    Column("brier", "Brier", ("scores", "brier"), "score", "low", "squared distance from the truth, from 0 to 2", "", (0, 2)),
 )
 REGRESSION = (
-    Column("rmse", "RMSE", ("scores", "rmse"), "small", "low", "root mean squared error, in the target's units"),
+    Column("rmse", "RMSE", ("scores", "rmse"), "small", "low", "root mean squared error, in the target's units", "", POSITIVE),
+    Column(
+        "calibrated_nll",
+        "calibrated NLL",
+        ("scores", "calibrated_nll"),
+        "score",
+        "low",
+        "NLL at the best noise variance, which is fitted on other rows; this decides",
+    ),
     Column("nll", "NLL", ("scores", "nll"), "score", "low", "negative log-likelihood of the truth, in nats"),
     Column("crps", "CRPS", ("scores", "crps"), "small", "low", "continuous ranked probability score, in the target's units"),
-    Column("coverage_50", "in 50 %", ("scores", "coverage_50"), "percent", 0.5, "truths inside the middle 50 %", "%"),
-    Column("coverage_95", "in 95 %", ("scores", "coverage_95"), "percent", 0.95, "truths inside the middle 95 %", "%"),
+    Column("coverage_50", "in 50 %", ("scores", "coverage_50"), "percent", 0.5, "truths inside the middle 50 %", "%", PART),
+    Column("coverage_95", "in 95 %", ("scores", "coverage_95"), "percent", 0.95, "truths inside the middle 95 %", "%", PART),
 )
 COSTS = (
     Column("latency", "latency", ("cost", "latency"), "ratio", "low", "time of one answer as deployed, × one network"),
@@ -67,13 +90,23 @@ COSTS = (
 )
 ANSWER_COSTS = tuple(column for column in COSTS if column.key != "training_flops")
 """What the table shows; figures show all costs."""
+STORED = Column("parameters", "stored", ("cost", "parameters"), "ratio", "low", "parameters as stored, × one network")
+"""The table has it where some method is deployed with more or fewer parameters than it stores."""
+EQUIVALENTS = Column(
+    "equivalents",
+    "equivalents",
+    ("equivalents",),
+    "equivalents",
+    "high",
+    "how many independent networks have as low a calibrated NLL, with its 95 % interval",
+)
 SHARE = Column(
     "share",
     "share of gain",
     ("share",),
     "share",
     "high",
-    "what part of the deep ensemble's lower NLL it reaches, with its 95 % interval",
+    "what part of the deep ensemble's gain in NLL over one network it reaches, with its 95 % interval",
     "%",
 )
 SHIFT = (
@@ -85,6 +118,7 @@ SHIFT = (
         "high",
         "accuracy on corrupted images, mean over the 15 standard kinds and five severities",
         "%",
+        PART,
     ),
     Column("mce", "mCE", ("shift", "mce"), "ratio", "low", "mean corruption error: errors on corrupted images, × one network"),
 )
@@ -106,12 +140,19 @@ def select_columns(results: dict[str, Any]) -> list[Column]:
             "high",
             _describe_detection(name, uncertainty),
             "%",
+            PART,
         )
         for name in ood_sets
         if (uncertainty := find_uncertainty(methods, name))
     ]
-    known = (*scores, SHARE, *ANSWER_COSTS, *SHIFT, *detection)
+    known = (*scores, EQUIVALENTS, SHARE, *ANSWER_COSTS, *([STORED] if has_two_sizes(results) else []), *SHIFT, *detection)
     return [column for column in known if any(column.read(method) or column.is_not_finite(method) for method in methods)]
+
+
+def has_two_sizes(results: dict[str, Any]) -> bool:
+    """Whether a method is deployed with another number of parameters than it stores; older results showed one size."""
+    pairs = [(read_value(m, "cost", "parameters"), read_value(m, "cost", "deployed_parameters")) for m in results["methods"]]
+    return "decided_by" in results and any(a and b and abs(a.value - b.value) >= 0.005 for a, b in pairs)
 
 
 def is_regression(results: dict[str, Any]) -> bool:
@@ -147,7 +188,7 @@ def mark_best(column: Column, values: Sequence[Value | None]) -> list[Mark]:
     best = min(known, key=lambda v: column.loss(v.value))
     if column is SHARE and best.value <= 0:
         return [""] * len(values)  # no method gains anything
-    if best.reach is None and column not in COSTS:
+    if best.reach is None and column not in (*COSTS, STORED):
         return [""] * len(values)  # one run: the size of a random difference is unknown
 
     def mark(v: Value | None) -> Mark:

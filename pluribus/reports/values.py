@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
-Kind = Literal["percent", "share", "score", "small", "ratio", "count"]
+Kind = Literal["percent", "share", "equivalents", "score", "small", "ratio", "count"]
 
 
 LOWEST_SHARE = -1.0
@@ -12,19 +12,28 @@ LOWEST_SHARE = -1.0
 
 
 class Value(NamedTuple):
-    """A number or an interval of the results. `std`, `low` and `high` are None where they were not computed."""
+    """A number or an interval of the results. `std`, `low` and `high` are None where they were not computed.
+
+    `limits` are what the number can be. `beyond` is "<" or ">" if it is in truth beyond the lower or the upper limit.
+    """
 
     value: float
     std: float | None = None
     low: float | None = None
     high: float | None = None
+    limits: tuple[float, float] = (-math.inf, math.inf)
+    beyond: Literal["", "<", ">"] = ""
 
     @property
     def reach(self) -> tuple[float, float] | None:
-        """The 95 % interval, or else one standard deviation to either side; None if neither is known."""
+        """The 95 % interval, or else one standard deviation to either side, within the limits; None if neither is known."""
         if self.low is not None and self.high is not None:
-            return self.low, self.high
-        return (self.value - self.std, self.value + self.std) if self.std is not None else None
+            low, high = self.low, self.high
+        elif self.std is not None:
+            low, high = self.value - self.std, self.value + self.std
+        else:
+            return None
+        return max(low, self.limits[0]), min(high, self.limits[1])
 
 
 def to_finite(x: Any) -> float | None:
@@ -36,7 +45,7 @@ def parse_value(x: Any) -> Value | None:
     """Return the Value of a number, an interval or a bare float of the results, or None.
 
     >>> parse_value({"mean": 0.5, "std": 0.1, "seeds": [0.4, 0.6]})
-    Value(value=0.5, std=0.1, low=None, high=None)
+    Value(value=0.5, std=0.1, low=None, high=None, limits=(-inf, inf), beyond='')
     """
     if not isinstance(x, dict):
         bare = to_finite(x)
@@ -46,7 +55,11 @@ def parse_value(x: Any) -> Value | None:
         return None
     # The standard deviation of one seed is recorded as zero, which would look like certainty.
     std = to_finite(x.get("std")) if len(x.get("seeds") or (0, 0)) > 1 else None
-    return Value(middle, std, to_finite(x.get("low")), to_finite(x.get("high")))
+    found = Value(middle, std, to_finite(x.get("low")), to_finite(x.get("high")))
+    most = to_finite(x.get("most"))
+    if most is None:
+        return found
+    return found._replace(limits=(1.0, most), beyond="<" if x.get("below") else ">" if x.get("above") else "")
 
 
 def get_nested(x: Any, *path: str) -> Any:
@@ -78,6 +91,8 @@ def format_value(x: float | None, kind: Kind, unit: bool = True) -> str:
         text = f"{100 * x:.2f}" + (" %" if unit else "")
     elif kind == "share":
         text = (f"{100 * x:.0f}" if x >= LOWEST_SHARE else f"< {100 * LOWEST_SHARE:.0f}") + (" %" if unit else "")
+    elif kind == "equivalents":
+        text = f"{x:.1f}"
     elif kind == "score":
         text = f"{x:.4f}"
     elif kind == "small":
@@ -91,8 +106,22 @@ def format_value(x: float | None, kind: Kind, unit: bool = True) -> str:
     return bare if text[0] == "-" and not any(digit in bare for digit in "123456789") else text.replace("-", "−")
 
 
+def format_estimate(v: Value, kind: Kind, unit: bool = True) -> str:
+    """Return the number of a Value as text, as `format_value` does, or the limit that it is beyond.
+
+    >>> format_estimate(Value(4.0, limits=(1.0, 4.0), beyond=">"), "equivalents")
+    '> 4'
+    """
+    if v.beyond:
+        return f"{v.beyond} {v.limits[v.beyond == '>']:g}"
+    return format_value(v.value, kind, unit)
+
+
 def format_spread(v: Value, kind: Kind) -> str:
     """Return "± 0.12" if the spread over seeds is known, else the interval, else an empty string."""
+    if kind == "equivalents":
+        bounds = [f"≤ {b:g}" if b <= v.limits[0] else f"≥ {b:g}" if b >= v.limits[1] else f"{b:.1f}" for b in v.reach or ()]
+        return " to ".join(bounds) if len(set(bounds)) > 1 else ""
 
     def like(x: float) -> str:
         """Return `x` with as many decimals as the mean."""
@@ -105,8 +134,8 @@ def format_spread(v: Value, kind: Kind) -> str:
         text = ""
     elif v.std is not None:
         text = f"± {like(v.std)}"
-    elif v.low is not None and v.high is not None and v.low < v.high:
-        text = f"{like(v.low)} to {like(v.high)}"
+    elif v.reach is not None and v.reach[0] < v.reach[1]:
+        text = f"{like(v.reach[0])} to {like(v.reach[1])}"
     else:
         text = ""  # the share of the deep ensemble itself is 1 by definition
     return text.replace("×", "")
@@ -115,7 +144,7 @@ def format_spread(v: Value, kind: Kind) -> str:
 def format_with_spread(v: Value, kind: Kind) -> str:
     """Return a value with its spread, as in "83 % (61 to 97)"."""
     beside = format_spread(v, kind)
-    return format_value(v.value, kind) + (f" ({beside})" if beside else "")
+    return format_estimate(v, kind) + (f" ({beside})" if beside else "")
 
 
 def join_words(words: Iterable[str]) -> str:

@@ -6,6 +6,7 @@
 import base64
 import contextlib
 import io
+import re
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from ..analysis.cost import compare_cost
 from ..analysis.scores import ClassificationScores, RegressionScores, create_scores
+from ..analysis.sub_ensembles import SubEnsembleScores
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError, FileError
 from ..core.files import remove_leftovers, write_file
@@ -30,7 +32,7 @@ from ..data.dataset import Part
 from ..data.preparation import Preparation
 from ..metrics.calibration import apply_temperature, fit_temperature
 from ..metrics.regression import fit_noise_variance
-from .config import Config, ConfigError, explain_validation_error, parse_choice
+from .config import Config, ConfigError, explain_validation_error, is_plain_reference, parse_choice
 from .consent import read_as_data
 from .loading import build_network, load_rows, load_run, set_samples
 from .prediction import EvaluationCase
@@ -48,8 +50,10 @@ from .run_folder import Run, open_run
 
 ROWS_KEY, ROWS_FORMAT = "rows", "pluribus-rows-1"
 """The key in the metadata of rows.safetensors, and what stands there beside the digest."""
-ROW_SCORES = ("nll", "right", "brier", "square")
+ROW_SCORES = ("nll", "calibrated_nll", "right", "brier", "square")
 """The scores that are kept for every row, so that a comparison can pair runs by rows."""
+SUB_ENSEMBLE_SCORES = re.compile(r"(calibrated_nll|right|square)_([1-9][0-9]{0,3})")
+"""The scores of sub-ensembles, whose size ends the name; only runs of the reference have them."""
 COST_ROWS = 64
 """Rows of the batch whose latency and memory are measured."""
 
@@ -117,21 +121,30 @@ def build_evaluation_settings(**options: Any) -> EvaluationSettings:
 
 
 def evaluate_case(
-    case: EvaluationCase, held_out: Part | None, judging: EvaluationSettings, folder: str | None = None
+    case: EvaluationCase,
+    held_out: Part | None,
+    judging: EvaluationSettings,
+    folder: str | None = None,
+    with_sub_ensembles: bool = False,
 ) -> tuple[dict[str, Any], ClassificationScores | RegressionScores]:
     """All scores that `judging` asks for, as JSON, and the record of every row.
 
-    `held_out` holds validation rows: they fit the temperature of a classification and the noise of a regression.
+    `held_out` holds validation rows: they fit the temperature of a classification and the noise of a regression. With
+    `with_sub_ensembles` the record also has the row scores of the ensembles of fewer members.
     """
     task = case.data.task
     fitted = predict_held_out(case, held_out)
     noise = fit_noise_variance(*fitted) if fitted and task == "regression" else None
     fitted_temperature = fit_temperature(*fitted) if fitted and judging.temperature and task == "classification" else None
-    kept, tempered = create_scores(task, noise), create_scores(task)
+    kept, tempered = create_scores(task, noise), create_scores(task, with_calibrated=False)
+    parts = SubEnsembleScores(task, case.members, len(case.part), noise) if with_sub_ensembles else None
     for p, y in case.predict_batches():
         kept.add(p, y)
+        if parts is not None:
+            parts.add(p, y)
         if fitted_temperature is not None:
             tempered.add(apply_temperature(p, fitted_temperature), y)
+    kept.sub_ensembles = parts.table() if parts is not None else {}
     found: dict[str, Any] = {
         "rows": len(case.part),
         "members": case.members,
@@ -281,7 +294,10 @@ def judge_run(path: Path, judging: EvaluationSettings) -> None:
     run = Run(path)
     made, config, about, preparation = load_run(run)
     data, part, held_out = select_comparison_rows(config, about, preparation)
-    found, kept = evaluate_case(EvaluationCase(made, data, part, config.seed), held_out, judging, config.data_dir)
-    table = {name: column.float().contiguous() for name, column in kept.table().items() if name in ROW_SCORES}
+    case = EvaluationCase(made, data, part, config.seed)
+    is_reference = is_plain_reference(config.spec)
+    found, kept = evaluate_case(case, held_out, judging, config.data_dir, with_sub_ensembles=is_reference)
+    scores = {name: column for name, column in kept.table().items() if name in ROW_SCORES} | kept.sub_ensembles
+    table = {name: column.float().contiguous() for name, column in scores.items()}
     write_file(run.row_scores, serialize_tensors(table, {"format": ROWS_FORMAT}, ROWS_KEY))
     run.write_json("judgement.json", found)  # written last: its presence says that the run is judged

@@ -84,7 +84,7 @@ def detect_out_of_distribution(
 ) -> dict[str, Any]:
     """How well each score of uncertainty separates the rows of another set from the test rows."""
     others, how = load_out_of_distribution(case, name, folder)
-    seen = create_scores("classification")
+    seen = create_scores("classification", with_calibrated=False)
     for p, y in case.predict_batches(Part(others, torch.zeros(len(others), dtype=torch.long))):
         seen.add(p, y)
     pairs = {

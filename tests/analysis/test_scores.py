@@ -27,6 +27,7 @@ def test_scores_added_batch_by_batch_are_those_of_all_rows(members):
     expected = {
         "accuracy": metrics.accuracy(p, y),
         "nll": metrics.nll(p, y),
+        "calibrated_nll": pytest.approx(metrics.calibrated_nll(p, y), rel=1e-6),  # kept in single precision
         "brier": calibration.brier(p, y),
         "ece": metrics.ece(p, y),
         "adaptive_ece": calibration.adaptive_ece(p, y),
@@ -34,6 +35,7 @@ def test_scores_added_batch_by_batch_are_those_of_all_rows(members):
         "aurc": selective.aurc(p, y),
         "accuracy_at_80": selective.accuracy_at_coverage(p, y, 0.8),
     }
+    assert scores.pop("calibrated_nll") == expected.pop("calibrated_nll")
     assert scores == pytest.approx(expected, rel=1e-10)
 
 
@@ -118,6 +120,7 @@ def test_a_regression_is_judged_as_its_functions_say(noise):
         {
             "rmse": metrics.rmse(p, y),
             "nll": regression.gaussian_nll(p, y, noise),
+            "calibrated_nll": metrics.calibrated_gaussian_nll(p, y),
             "crps": regression.crps(p, y, noise),
             "coverage_50": regression.coverage(p, y, 0.5, noise),
             "coverage_95": regression.coverage(p, y, 0.95, noise),
@@ -141,3 +144,40 @@ def test_noise_that_members_do_not_explain_is_found_by_validation_rows():
 def test_the_task_says_what_is_recorded():
     assert isinstance(create_scores("classification"), ClassificationScores)
     assert create_scores("regression", 0.3).noise == 0.3
+
+
+def test_the_calibrated_nll_of_rows_does_not_depend_on_a_temperature_of_the_prediction():
+    p, _ = answers(rows=400)
+    y = torch.multinomial(p.probs, 1).squeeze(1)
+    hot = calibration.apply_temperature(p, 2.0)
+    first, second = added(ClassificationScores(), p, y), added(ClassificationScores(), hot, y)
+    assert second.scores()["nll"] != pytest.approx(first.scores()["nll"], rel=0.01)
+    torch.testing.assert_close(first["calibrated_nll"], second["calibrated_nll"], rtol=0, atol=2e-4)
+
+
+def test_without_the_grid_there_is_no_calibrated_nll_and_no_memory_for_it():
+    kept = added(create_scores("classification", with_calibrated=False), *answers())
+    assert "calibrated_nll" not in kept.scores()
+    assert kept.kept_for_calibration == []
+
+
+def test_a_row_keeps_484_bytes_of_a_classification_and_80_of_a_regression():
+    kept = added(ClassificationScores(), *answers(rows=100))
+    assert sum(part.nbytes for part in (*kept.parts, *kept.kept_for_calibration)) == 100 * (80 + 404)
+    p = Predictive(torch.randn(4, 100, 1), "regression")
+    kept = added(RegressionScores(1.0), p, torch.randn(100))
+    assert sum(part.nbytes for part in (*kept.parts, *kept.kept_for_calibration)) == 100 * (64 + 16)
+
+
+def test_rows_that_are_added_later_are_calibrated_too():
+    p, y = answers(rows=60)
+    kept = added(ClassificationScores(), Predictive(p.outputs[:, :30]), y[:30])
+    assert len(kept["calibrated_nll"]) == 30
+    added(kept, Predictive(p.outputs[:, 30:]), y[30:])
+    assert kept.scores()["calibrated_nll"] == pytest.approx(metrics.calibrated_nll(p, y), rel=1e-6)
+
+
+def test_one_row_of_a_regression_has_the_nll_of_the_noise_that_is_known():
+    p, y = Predictive(torch.randn(2, 1, 1), "regression"), torch.randn(1)
+    scores = added(RegressionScores(0.5), p, y).scores()
+    assert scores["calibrated_nll"] == scores["nll"]

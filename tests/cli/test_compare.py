@@ -27,7 +27,7 @@ def test_a_comparison_ends_with_its_table_its_verdict_and_its_page(pluribus, wor
     answer = pluribus(f"{line} --out c")
     assert answer.code == 0, answer
     assert "1/2  single, seed 0" in answer.err
-    for piece in ("latency", "kept", "One seed", "The page: c/report.html"):
+    for piece in ("latency", "worth", "One seed", "The page: c/report.html"):
         assert piece in answer.out
     (work / "c/report.html").unlink()
     assert pluribus("compare --resume c --workers 1").code == 0

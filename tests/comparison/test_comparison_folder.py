@@ -2,19 +2,23 @@
 
 import csv
 import json
+import shutil
 
 import pytest
 import torch
 
 from pluribus.comparison import comparison_folder as comparing
 from pluribus.comparison.comparison_folder import ComparisonFolder
+from pluribus.comparison.statistics import read_row_scores
 from pluribus.core.errors import FileError
 from pluribus.core.spec import list_methods
+from pluribus.core.tensor_files import serialize_tensors
 from pluribus.file_formats.comparison_files import Results
 from pluribus.file_formats.reading import read_json
 from pluribus.runs.config import ConfigError
-from pluribus.runs.evaluation import build_evaluation_settings
+from pluribus.runs.evaluation import ROWS_FORMAT, ROWS_KEY, build_evaluation_settings
 from pluribus.runs.grid import Grid
+from pluribus.runs.run_folder import Run
 
 OPTIONS = {"data": "digits", "model": "mlp:hidden=[16]", "rows": 300, "epochs": 2, "batch_size": 64}
 
@@ -68,11 +72,59 @@ def test_gains_are_over_the_single_network_on_the_same_rows(finished):
     single, dropout, deep = results["methods"]
     assert single["gain"] is None
     for method in (dropout, deep):
-        gain = single["scores"]["nll"]["mean"] - method["scores"]["nll"]["mean"]
-        assert method["gain"]["value"] == pytest.approx(gain, rel=1e-4)
+        gain = single["scores"]["calibrated_nll"]["mean"] - method["scores"]["calibrated_nll"]["mean"]
+        assert method["gain"]["value"] == pytest.approx(gain, rel=1e-4, abs=1e-6)
     assert deep["share"] in (None, {"value": 1, "low": 1, "high": 1})  # of its own gain, if there is one
     assert deep["cost"]["deployed_parameters"] == deep["cost"]["deployed_flops"] == 4
     assert dropout["members"] == 3
+
+
+def test_the_smaller_ensembles_of_the_reference_are_judged_and_make_a_curve(finished):
+    made, results, _ = finished
+    deep = results["methods"][-1]
+    table = read_row_scores(made.path / deep["runs"][0])
+    assert {f"calibrated_nll_{size}" for size in (1, 2, 3, 4)} | {f"right_{size}" for size in (1, 2, 3, 4)} <= set(table)
+    assert table["calibrated_nll_4"].mean() == pytest.approx(table["calibrated_nll"].mean(), rel=1e-5)
+    assert table["right_1"].mean().item() == pytest.approx(deep["member_scores"]["accuracy"]["seeds"][0])
+    assert "calibrated_nll_1" not in read_row_scores(made.path / results["methods"][1]["runs"][0])
+    curve = results["reference_curve"]
+    assert (curve["method"], len(curve["nll"])) == ("deep-ensemble", 4)
+    assert curve["nll"][-1]["value"] == pytest.approx(deep["scores"]["calibrated_nll"]["mean"], rel=1e-4)
+    latency = deep["cost"]["latency"]["value"]
+    assert curve["latency"] == pytest.approx([1 + (latency - 1) * place / 3 for place in range(4)])
+    assert all(1 <= method["equivalents"]["value"] <= 4 for method in results["methods"])
+    assert (deep["equivalents"]["above"], deep["equivalents"]["most"]) == (False, 4)
+    assert results["decided_by"] == "calibrated_nll"
+
+
+def test_intervals_never_leave_what_is_possible(finished):
+    """Student's t of two seeds reaches far."""
+    _, results, _ = finished
+    for method in results["methods"]:
+        assert 0 <= method["scores"]["accuracy"]["low"] <= method["scores"]["accuracy"]["high"] <= 1
+        assert method["scores"]["nll"]["low"] >= 0
+        assert method["scores"]["calibrated_nll"]["low"] >= 0
+
+
+def test_runs_that_an_older_version_judged_are_compared_by_their_plain_nll(finished, tmp_path):
+    made, _, _ = finished
+    folder = shutil.copytree(made.path, tmp_path / "old")
+    for file in folder.glob("*/rows.safetensors"):
+        table = read_row_scores(file.parent)
+        old = {name: column for name, column in table.items() if name in ("nll", "right", "brier")}
+        file.write_bytes(serialize_tensors(old, {"format": ROWS_FORMAT}, ROWS_KEY))
+        judged = json.loads((file.parent / "judgement.json").read_text())
+        del judged["scores"]["calibrated_nll"], judged["intervals"]["calibrated_nll"]
+        Run(file.parent).write_json("judgement.json", {key: value for key, value in judged.items() if key != "digest"})
+    again = ComparisonFolder.open(folder).collect_results(json.loads((folder / "costs.json").read_text()))
+    assert again["decided_by"] == "nll"
+    assert any("the plain NLL decides" in note for note in again["notes"])
+    single, dropout, _ = again["methods"]
+    gain = single["scores"]["nll"]["mean"] - dropout["scores"]["nll"]["mean"]
+    assert dropout["gain"]["value"] == pytest.approx(gain, rel=1e-4)
+    assert dropout["equivalents"] is None
+    assert again["reference_curve"] is None
+    assert all("calibrated" not in each["text"] for each in again["recommendation"])
 
 
 def test_out_of_distribution_detection_is_among_the_results(finished):

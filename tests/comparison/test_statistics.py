@@ -137,14 +137,14 @@ def test_the_best_within_each_limit_is_named_with_its_reasons():
         ("under 1.1× the latency of one network", "mimo"),
         ("under 5× the latency of one network", BEST),
     ]
-    assert told[0]["text"].startswith("Its NLL is 0.8995, lower than the single network's 0.9985 by 0.099 (")
+    assert told[0]["text"].startswith("Its calibrated NLL is 0.8995, lower than the single network's 0.9985 by 0.099 (")
     assert "1.05× the latency" in told[0]["text"]
 
 
 def test_nothing_is_recommended_where_the_difference_is_within_the_noise():
     told = judged({BASE: 1.0, "mimo": 1.05, BEST: 4.0}, {BASE: 1.0, "mimo": 1.0, BEST: 1.0}, spread=0.5)
     assert [each["method"] for each in told] == [None]
-    assert told[0]["text"].startswith("None of the 2 other methods has a lower NLL beyond the noise of 3 seeds")
+    assert told[0]["text"].startswith("None of the 2 other methods has a lower calibrated NLL beyond the noise of 3 seeds")
 
 
 def test_what_was_told_apart_stays_apart_under_a_wider_limit():
@@ -157,7 +157,7 @@ def test_what_was_told_apart_stays_apart_under_a_wider_limit():
     methods = [{"name": name, "share": None, "cost": {"latency": {"value": latencies[name]}}, "scores": {}} for name in means]
     told = recommend(methods, draws, BASE)
     assert told[-1]["method"] == "b"
-    assert "a" not in told[-1]["text"].split("The NLL of")[-1].split("cannot")[0].split()
+    assert "a" not in told[-1]["text"].split("The calibrated NLL of")[-1].split("cannot")[0].split()
 
 
 def test_alone_there_is_nothing_to_recommend():

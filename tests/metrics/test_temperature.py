@@ -37,7 +37,7 @@ def test_the_table_has_the_nll_of_every_temperature_by_brute_force():
 def test_the_best_temperature_is_that_of_a_search_over_all_of_them(temperature):
     p, y = draw_rows(4000, temperature)
     log_t, weights = find_best_temperature(nll_at_temperatures(p, y).sum(0))
-    assert math.exp(log_t) == pytest.approx(fit_temperature(p, y), rel=1e-3)
+    assert math.exp(log_t) == pytest.approx(fit_temperature(p, y, width=math.inf), rel=1e-3)
     value = (nll_at_temperatures(p, y) @ weights).mean().item()
     assert value == pytest.approx(apply_temperature(p, math.exp(log_t)).nll(y).mean().item(), abs=1e-5)
 
@@ -72,7 +72,61 @@ def test_few_rows_that_are_nearly_all_right_are_not_scored_at_temperature_zero()
     y = logits[0].argmax(1)
     y[0] = logits[0, 0].argsort()[-2]
     p = Predictive(logits)
-    assert calibrated_nll(p, y) > apply_temperature(p, fit_temperature(p, y)).nll(y).mean().item()
+    assert calibrated_nll(p, y) > apply_temperature(p, fit_temperature(p, y, width=math.inf)).nll(y).mean().item()
+
+
+def test_the_prior_keeps_the_temperature_of_rows_that_are_nearly_all_right():
+    """Rows that are 95 % sure. Without a prior T is 1/20, the end of the search, if all of 130 rows are right."""
+    generator = torch.Generator().manual_seed(1)
+    logits = torch.randn(1, 130, 10, generator=generator, dtype=torch.double)
+    logits[0, :, 3] += 6
+    p, y = Predictive(logits), logits[0].argmax(1)
+    assert 0.9 < p.confidence.mean() < 0.99
+    assert fit_temperature(p, y, width=math.inf) == pytest.approx(math.exp(-3), rel=0.02)
+    assert fit_temperature(p, y) > 0.4
+    y[0] = logits[0, 0].argsort()[-2]
+    assert fit_temperature(p, y) > 0.6
+    assert fit_temperature(p, y) > 1.1 * fit_temperature(p, y, width=math.inf)
+
+
+def test_the_prior_adds_the_square_of_log_t_over_twice_its_variance_to_the_sum_over_rows():
+    """By brute force, on a fine grid; a prior on the mean, or without the factor two, has another minimum."""
+    p, y = draw_rows(40, temperature=2.0)
+    grid = torch.linspace(-1, 2, 601, dtype=torch.double)
+    sums = torch.stack([apply_temperature(p, math.exp(u)).nll(y).sum() for u in grid.tolist()])
+    for width in (0.1, 0.5, 2.0):
+        best = grid[(sums + grid.square() / (2 * width**2)).argmin()].item()
+        assert math.log(fit_temperature(p, y, width=width)) == pytest.approx(best, abs=0.0051)
+    assert fit_temperature(p, y, width=0.1) < fit_temperature(p, y, width=0.5) < fit_temperature(p, y, width=2.0)
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.5])
+def test_the_prior_does_not_matter_with_five_thousand_rows(temperature):
+    p, y = draw_rows(5000, temperature)
+    with_prior, without = fit_temperature(p, y), fit_temperature(p, y, width=math.inf)
+    assert with_prior == pytest.approx(without, rel=0.01)
+    nll = [apply_temperature(p, t).nll(y).mean().item() for t in (with_prior, without)]
+    assert nll[0] - nll[1] < 1e-5
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, math.nan])
+def test_a_prior_without_a_width_is_refused(width):
+    with pytest.raises(ValueError, match="width must be positive"):
+        fit_temperature(*draw_rows(5), width=width)
+
+
+def test_cross_fitting_is_the_mean_over_splits_of_each_half_at_the_best_temperature_of_the_other():
+    """By a loop over the splits, in double precision: a half that is scored by its own temperature would differ."""
+    p, y = draw_rows(31, temperature=1.6)
+    table = nll_at_temperatures(p, y)
+    generator, expected = torch.Generator().manual_seed(5), torch.zeros(31, dtype=torch.double)
+    for _ in range(4):
+        half = torch.zeros(31, dtype=torch.bool)
+        half[torch.randperm(31, generator=generator)[:15]] = True
+        for fitted, scored in ((half, ~half), (~half, half)):
+            _, weights = find_best_temperature(table[fitted].sum(0))
+            expected[scored] += table[scored] @ weights / 4
+    torch.testing.assert_close(cross_fit_nll(table, splits=4, seed=5), expected)
 
 
 def test_an_impossible_target_is_an_infinite_nll_and_leaves_the_other_rows_as_they_are():

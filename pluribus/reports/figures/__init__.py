@@ -3,14 +3,14 @@
 from typing import Any
 
 from .calibration import make_reliability_figure, make_temperature_figure, read_reliability_bins
-from .cost import make_cost_figure, make_share_figure
+from .cost import make_cost_figure, make_lead_figure
 from .curves import make_attack_figure, make_risk_figure, make_shift_figure
 from .detection import make_detection_figure
 from .diversity import make_diversity_figure
 from .traces import Figure
 
 FIGURES = (
-    make_share_figure,
+    make_lead_figure,
     make_cost_figure,
     make_reliability_figure,
     make_shift_figure,

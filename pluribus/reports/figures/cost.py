@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from ..table_columns import COSTS, SHARE, Column, select_columns
-from ..values import LOWEST_SHARE, Value, format_count, format_value, format_with_spread, join_words
+from ..table_columns import COSTS, EQUIVALENTS, SHARE, Column, select_columns
+from ..values import LOWEST_SHARE, Value, format_count, format_value, format_with_spread, join_words, read_series
 from .traces import (
     Figure,
     Numbers,
@@ -20,6 +20,49 @@ from .traces import (
 )
 
 LATENCY = COSTS[0]
+
+
+def make_lead_figure(results: dict[str, Any]) -> Figure | None:
+    """The picture that the page leads with: equivalents against latency, or shares where there is no deep ensemble."""
+    return make_equivalents_figure(results) or make_share_figure(results)
+
+
+def read_network_line(results: dict[str, Any]) -> list[tuple[float, int]]:
+    """The latencies and sizes of deep ensembles of 1, 2, … networks; empty where they are not known."""
+    latencies = read_series((results.get("reference_curve") or {}).get("latency"))
+    return [(latency, size) for size, latency in enumerate(latencies, 1) if latency is not None]
+
+
+def make_equivalents_figure(results: dict[str, Any]) -> Figure | None:
+    found = _read_pairs(results, LATENCY, EQUIVALENTS)
+    if len(found) < 2:
+        return None
+    names, line = [results["methods"][i]["name"] for i, _, _ in found], read_network_line(results)
+    data = [make_guide([x for x, _ in line], [y for _, y in line], "solid", name="networks")] if line else []
+    data += [_make_trace(results, i, x, y, LATENCY, EQUIVALENTS) for i, x, y in found]
+    every = [*(x for _, x, _ in found), *(Value(x) for x, _ in line)]
+    shown = make_layout("independent networks that answer as well", make_cost_axis(every, "latency as deployed, × one network"))
+    most = max(y.limits[1] for _, _, y in found)
+    shown["yaxis"] |= {"range": [0.7, most + 0.3], "tickvals": list(range(1, round(most) + 1, max(round(most) // 8, 1)))}
+    alt = (
+        f"Scatter plot of {format_count(len(found), 'method')}: deep-ensemble equivalents, "
+        f"{describe_range(list(zip(names, (y for _, _, y in found), strict=True)), 'equivalents')}, against deployed latency, "
+        f"{describe_range(list(zip(names, (x for _, x, _ in found), strict=True)), 'ratio')}."
+    )
+    rows = [
+        [name, format_with_spread(y, "equivalents"), format_with_spread(x, "ratio")]
+        for name, (_, x, y) in zip(names, found, strict=True)
+    ]
+    return Figure(
+        "equivalents",
+        "What methods are worth, in networks, against latency",
+        "Up is how many independent networks have as low a calibrated NLL, left is a faster answer. The line is what that many "
+        "networks cost: a method above it is better than paying for networks. Nothing is extrapolated: a method at 1 or at "
+        f"{most:g} may be beyond. " + describe_error_bars([y for _, _, y in found]),
+        [Panel([View(alt, data, shown)], labels=True)],
+        [Numbers(["method", "equivalents (95 % interval)", "latency (95 % interval)"], rows)],
+        key=[i for i, _, _ in found],
+    )
 
 
 def make_share_figure(results: dict[str, Any]) -> Figure | None:
@@ -63,8 +106,13 @@ def make_share_figure(results: dict[str, Any]) -> Figure | None:
     )
 
 
+def choose_nll(results: dict[str, Any]) -> str:
+    """The key of the NLL that decides."""
+    return str(results.get("decided_by") or "nll")
+
+
 def make_cost_figure(results: dict[str, Any]) -> Figure | None:
-    scores = [column for column in select_columns(results) if column.key in ("accuracy", "rmse", "nll")]
+    scores = [column for column in select_columns(results) if column.key in ("accuracy", "rmse", choose_nll(results))]
     costs = [cost for cost in COSTS if any(_read_pairs(results, cost, score) for score in scores)]
     if not scores or not costs or len(results["methods"]) < 2:
         return None
