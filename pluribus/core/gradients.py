@@ -13,7 +13,7 @@ class _ScaledGradient(torch.autograd.Function):
         return x.view_as(x)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         return grad * ctx.factor, None
 
 
@@ -27,4 +27,4 @@ def scale_gradient(x: Tensor, factor: float) -> Tensor:
     >>> x.grad
     tensor([1.5000, 1.5000])
     """
-    return x if factor == 1.0 else _ScaledGradient.apply(x, factor)  # type: ignore[no-any-return]
+    return x if factor == 1.0 else _ScaledGradient.apply(x, factor)
