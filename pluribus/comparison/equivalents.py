@@ -30,8 +30,8 @@ def find_equivalents(curve: Tensor, nll: Tensor) -> tuple[Tensor, Tensor, Tensor
     Args: `curve` `[…, M]`, the NLL of 1 … M networks, which need not fall; `nll` `[…]` of the method.
     Returns: the number from 1 to M, and two masks, whether it is in truth below 1 and above M; `[…]` each.
 
-    >>> curve = torch.tensor([1.0, 0.8, 0.7])
-    >>> [find_equivalents(curve, torch.tensor(x))[0].item() for x in (1.0, 0.9, 0.7)]
+    >>> curve = torch.tensor([1.0, 0.5, 0.25])
+    >>> [find_equivalents(curve, torch.tensor(x))[0].item() for x in (1.0, 0.75, 0.25)]
     [1.0, 1.5, 3.0]
     """
     falling = curve.cummin(-1).values
@@ -91,7 +91,7 @@ def estimate_latency(latency: float, size: int, most: int) -> float:
 
     It is `size` where networks run one after the other. Members that are stacked into one layer cost less than their number.
 
-    >>> estimate_latency(4.0, 2, 4), estimate_latency(1.6, 3, 4)
-    (2.0, 1.4)
+    >>> estimate_latency(4.0, 2, 4), estimate_latency(2.5, 3, 4)
+    (2.0, 2.0)
     """
     return 1 + (latency - 1) * (size - 1) / (most - 1) if most > 1 else latency

@@ -128,7 +128,7 @@
         const [low, high] = [Math.min(...ends), Math.max(...ends)];
         taken.push(bar === "error_y" ? { left: px - 2, right: px + 2, top: low, bottom: high } : { left: low, right: high, top: py - 2, bottom: py + 2 });
       }
-      dots.push({ x, y, px, py, own, text: trace.name });
+      dots.push({ x, y, px, py, own, text: trace.name + (trace.meta?.beyond ? trace.meta.beyond.replace("<", "&lt;") : "") });
     }
     const annotations = [];
     for (const dot of dots) {

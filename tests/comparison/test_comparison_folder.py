@@ -84,7 +84,7 @@ def test_the_smaller_ensembles_of_the_reference_are_judged_and_make_a_curve(fini
     deep = results["methods"][-1]
     table = read_row_scores(made.path / deep["runs"][0])
     assert {f"calibrated_nll_{size}" for size in (1, 2, 3, 4)} | {f"right_{size}" for size in (1, 2, 3, 4)} <= set(table)
-    assert table["calibrated_nll_4"].mean() == pytest.approx(table["calibrated_nll"].mean(), rel=1e-5)
+    assert table["calibrated_nll_4"].mean().item() == pytest.approx(table["calibrated_nll"].mean().item(), rel=1e-5)
     assert table["right_1"].mean().item() == pytest.approx(deep["member_scores"]["accuracy"]["seeds"][0])
     assert "calibrated_nll_1" not in read_row_scores(made.path / results["methods"][1]["runs"][0])
     curve = results["reference_curve"]

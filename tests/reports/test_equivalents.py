@@ -74,6 +74,7 @@ def test_the_page_leads_with_equivalents_against_latency():
     line, *points = figure.panels[0].views[0].data
     assert (line["x"], line["y"]) == ([1.0, 2.0, 3.0, 4.1], [1, 2, 3, 4])
     assert [point["y"][0] for point in points] == [1.0, 4.0, 1.0, 2.34, 4.0]
+    assert [point["meta"].get("beyond") for point in points] == [None, None, " (< 1)", None, " (> 4)"]
     assert points[3]["error_y"]["arrayminus"] == [pytest.approx(1.34)]
     assert "2.3 (≤ 1 to 3.1)" in str(figure.numbers[0].rows)
     assert make_figures(made)[0].name == "equivalents"

@@ -3,7 +3,16 @@
 from typing import Any
 
 from ..table_columns import COSTS, EQUIVALENTS, SHARE, Column, select_columns
-from ..values import LOWEST_SHARE, Value, format_count, format_value, format_with_spread, join_words, read_series
+from ..values import (
+    LOWEST_SHARE,
+    Value,
+    format_count,
+    format_estimate,
+    format_value,
+    format_with_spread,
+    join_words,
+    read_series,
+)
 from .traces import (
     Figure,
     Numbers,
@@ -39,7 +48,13 @@ def make_equivalents_figure(results: dict[str, Any]) -> Figure | None:
         return None
     names, line = [results["methods"][i]["name"] for i, _, _ in found], read_network_line(results)
     data = [make_guide([x for x, _ in line], [y for _, y in line], "solid", name="networks")] if line else []
-    data += [_make_trace(results, i, x, y, LATENCY, EQUIVALENTS) for i, x, y in found]
+    for trace in data:  # every point is a number of networks
+        trace |= {"mode": "lines+markers", "marker": {"color": "@muted", "size": 5}}
+    for i, x, y in found:
+        trace = _make_trace(results, i, x, y, LATENCY, EQUIVALENTS)
+        if y.beyond:  # its point stands at the end of the curve, and its name says that it is beyond
+            trace["meta"] |= {"beyond": f" ({format_estimate(y, 'equivalents')})"}
+        data.append(trace)
     every = [*(x for _, x, _ in found), *(Value(x) for x, _ in line)]
     shown = make_layout("independent networks that answer as well", make_cost_axis(every, "latency as deployed, × one network"))
     most = max(y.limits[1] for _, _, y in found)
@@ -106,6 +121,11 @@ def make_share_figure(results: dict[str, Any]) -> Figure | None:
     )
 
 
+def capitalize(text: str) -> str:
+    """Return a text whose first letter is a capital; the others stay as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def choose_nll(results: dict[str, Any]) -> str:
     """The key of the NLL that decides."""
     return str(results.get("decided_by") or "nll")
@@ -124,7 +144,7 @@ def make_cost_figure(results: dict[str, Any]) -> Figure | None:
     spread = describe_error_bars([score.read(method) for score in scores for method in results["methods"]])
     return Figure(
         "cost",
-        f"{join_words(score.title[0].upper() + score.title[1:] for score in scores)} against cost",
+        capitalize(f"{join_words(score.title for score in scores)} against cost"),
         "Left is cheaper; accuracy is better further up, an error or NLL further down. The stepped line joins the methods that "
         f"no cheaper one beats in the mean. {spread}",
         panels,
