@@ -5,14 +5,15 @@ from torch import Tensor
 
 from ..core.predictive import Predictive, PredictiveSummary, Task
 from .calibration import ConfidenceBins, bin_by_confidence
-from .temperature import LOG_TEMPERATURES, combine, find_best_temperature, nll_at_temperatures
+from .temperature import LOG_TEMPERATURES, find_best_temperature, nll_at_temperatures
 
 BINS = 15
 GRID = len(LOG_TEMPERATURES)
 PLACES = 64
 """Of the places of an answer (the pixels of a segmentation), about so many are used to find a temperature."""
-PRIOR = LOG_TEMPERATURES.square() / 2
-"""−log of the prior density of log T, a standard normal distribution, up to a constant. It decides only where rows are few."""
+PRIOR_WIDTH = 0.5
+PRIOR = (LOG_TEMPERATURES / PRIOR_WIDTH).square() / 2
+"""−log of the normal prior density of log T, up to a constant. It decides only where rows are few."""
 
 
 class Tally:
@@ -20,9 +21,9 @@ class Tally:
 
     Both count the rows whose answer is not finite; one of them makes every score NaN.
 
-    A classification that is `calibrated` also sums −log p at every temperature of a grid over each half of the rows, those at even
-    and those at odd positions. `calibrated_nll` is the mean NLL of each half at the temperature that is best for the other half.
-    A half whose few rows are all right would drive its temperature to zero, so log T has a standard normal prior.
+    A classification that is `calibrated` also sums −log p at every temperature of a grid over each half of the rows, those at
+    even and those at odd positions. `calibrated_nll` is the mean NLL of each half at the temperature that is best for the other
+    half. A half whose few rows are all right would drive its temperature to zero, so log T has a normal prior.
 
     >>> tally = Tally("classification")
     >>> tally.add(Predictive(torch.tensor([[[9.0, 0.0], [9.0, 0.0]]])), torch.tensor([0, 1]))
@@ -100,5 +101,4 @@ def _cross_fit(halves: Tensor) -> float:
     """The mean NLL of each half at the temperature that is best for the other one; `halves` is `[2, G + 2]`."""
     totals, lost, rows = halves.split([GRID, 1, 1], dim=1)
     _, weights = find_best_temperature(totals.flip(0) + PRIOR)
-    scored = [combine(totals[None, half], weights[half]) for half in (0, 1)]
-    return ((torch.cat(scored).sum() + lost.sum()) / rows.sum()).item()
+    return (((totals * weights).sum() + lost.sum()) / rows.sum()).item()

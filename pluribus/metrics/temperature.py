@@ -22,8 +22,10 @@ STEP, WIDEST = 0.05, 2.5
 LOG_TEMPERATURES = torch.arange(-round(WIDEST / STEP), round(WIDEST / STEP) + 1, dtype=torch.double) * STEP
 """log T of the grid, `[G]`: T from 1/12 to 12."""
 SPLITS = 32
-AT_ONCE = 2**16
-"""Numbers in the largest temporary tensor: one that stays in the cache of a processor."""
+AT_ONCE = 2**22
+"""Numbers in the largest temporary tensor."""
+CACHED = 2**16
+"""Numbers in a temporary tensor that stays in the cache of a processor."""
 
 
 def nll_at_temperatures(p: Predictive | PredictiveSummary, targets: Tensor) -> Tensor:
@@ -40,7 +42,7 @@ def nll_at_temperatures(p: Predictive | PredictiveSummary, targets: Tensor) -> T
     top = log_probs.amax(1, keepdim=True)
     truth, scales = log_probs.gather(1, targets.long().view(-1, 1)) - top, (-LOG_TEMPERATURES).exp().to(log_probs.device)
     found = log_probs.new_empty(len(log_probs), len(scales))
-    rows = max(AT_ONCE // max(log_probs.shape[1] * len(scales), 1), 1)
+    rows = max(CACHED // max(log_probs.shape[1] * len(scales), 1), 1)
     for start in range(0, len(log_probs), rows):
         part = slice(start, start + rows)
         scaled = (log_probs[part] - top[part]).unsqueeze(2) * scales  # [rows, C, G]

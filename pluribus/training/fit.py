@@ -90,7 +90,9 @@ def fit(
     if settings.patience and judged is None:
         raise ValueError("early stopping (patience) needs validation rows")
     if settings.epochs == "auto" and judged is None:
-        raise ValueError("epochs auto needs validation rows to tell when the run has converged: pass some, or a number of epochs")
+        raise ValueError(
+            "epochs auto needs validation rows to tell when the run has converged: pass some, or a number of epochs"
+        )
 
     module = TrainingModule(ensemble, settings, batches, rows, judged, preparation, criterion)
     stop_request, stopping = StopRequest(), EarlyStopping(settings.patience) if settings.patience else None

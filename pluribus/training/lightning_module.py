@@ -168,8 +168,8 @@ class TrainingModule(L.LightningModule):
     def compute_rate_factor(self, step: int) -> float:
         """Return what the learning rate is multiplied by at a step, as far as the length of the run is known.
 
-        Lightning asks for the factor of an epoch's first step before the validation that may begin the fall. That is no matter: the
-        fall begins with the full rate.
+        Lightning asks for the factor of an epoch's first step before the validation that may begin the fall. That is no matter:
+        the fall begins with the full rate.
         """
         epoch, phases = len(self.train_batches), self.phases
         if phases is None:

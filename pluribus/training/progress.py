@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from ..core.terminal import create_console
 from .lightning_module import TrainingModule
-from .phases import Phases, plan_phases
+from .phases import Phases
 from .settings import Settings
 
 NAMES = {"accuracy": "acc", "nll": "NLL", "ece": "ECE", "rmse": "RMSE"}
@@ -38,6 +38,7 @@ def describe_epoch(epoch: int, phases: Phases | None, settings: Settings) -> str
 
     >>> describe_epoch(3, None, Settings(epochs=10))
     'epoch 3/10'
+    >>> from pluribus.training.phases import plan_phases
     >>> auto = Settings(epochs="auto", max_epochs=40)
     >>> describe_epoch(3, plan_phases([{"validation_nll": 0.5}, {"validation_nll": 0.4}], auto), auto)
     'epoch 3/≤40 stable'
@@ -104,7 +105,11 @@ class ProgressBar(Checkpoint):  # Lightning calls callbacks of this type last, w
         if self.progress is None and trainer.is_global_zero:
             row = module.history[-1]
             line = f"{describe_epoch(int(row['epoch']), module.phases, module.settings)}  loss {row['loss']:.3f}  "
-            print(f"{line}{format_scores(select_scores(module.scores))}  {time.monotonic() - self.began:.0f} s", file=sys.stderr, flush=True)
+            print(
+                f"{line}{format_scores(select_scores(module.scores))}  {time.monotonic() - self.began:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def on_train_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         self.close()

@@ -43,7 +43,7 @@ class Settings(BaseModel):
 
     schedule: Schedule = Field(
         "cosine",
-        description="how the learning rate falls: constant, step, cosine, linear, or wsd: stays, then falls linearly (auto: wsd)",
+        description="how the learning rate falls: constant, step, cosine, linear, or wsd (stays, then falls linearly)",
     )
     decay_share: Annotated[float, Field(gt=0, lt=1)] = Field(
         0.25, description="of the `wsd` schedule: the part of all epochs in which the learning rate falls"
