@@ -4,14 +4,13 @@ import torch
 from torch import Tensor
 
 from ..core.predictive import Predictive, PredictiveSummary, Task
-from .calibration import ConfidenceBins, bin_by_confidence
+from .calibration import PRIOR_WIDTH, ConfidenceBins, bin_by_confidence
 from .temperature import LOG_TEMPERATURES, find_best_temperature, nll_at_temperatures
 
 BINS = 15
 GRID = len(LOG_TEMPERATURES)
 PLACES = 64
 """Of the places of an answer (the pixels of a segmentation), about so many are used to find a temperature."""
-PRIOR_WIDTH = 0.5
 PRIOR = (LOG_TEMPERATURES / PRIOR_WIDTH).square() / 2
 """−log of the normal prior density of log T, up to a constant. It decides only where rows are few."""
 

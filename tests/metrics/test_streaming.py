@@ -5,7 +5,8 @@ import torch
 
 from pluribus import Predictive, metrics
 from pluribus.core.shares import Share
-from pluribus.metrics.streaming import PRIOR_WIDTH, Tally
+from pluribus.metrics.calibration import PRIOR_WIDTH
+from pluribus.metrics.streaming import Tally
 
 
 def test_batch_by_batch_the_scores_are_those_of_all_rows():
