@@ -16,10 +16,10 @@ from ..runs.config import Config
 PANELS = {
     "What to learn": ("data", "data_dir", "model", "method", "recipe", "augment", "validation", "rows"),
     "How to train": (
-        *("epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "beta1", "nesterov", "weight_decay"),
+        *("epochs", "max_epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "beta1", "nesterov", "weight_decay"),
         *("label_smoothing", "clip", "kl_warmup", "patience"),
     ),
-    "Learning rate": ("schedule", "warmup", "milestones", "gamma"),
+    "Learning rate": ("schedule", "warmup", "decay_share", "milestones", "gamma"),
     "Where": ("devices", "nodes", "strategy", "accelerator", "precision", "compile", "checkpoint_every"),
 }
 """The panels of `--help`. A setting that stands in none of them is shown under "Other settings"."""
@@ -105,7 +105,9 @@ def choose_metavar(name: str, field: FieldInfo) -> str:
     if name == "data_dir":
         return "FOLDER"
     text = str(field.annotation)
-    return "NAME" if list_choices(field) else "N" if "int" in text and "float" not in text else "X"
+    if "int" in text and "float" not in text:
+        return "|".join(["N", *list_choices(field)])
+    return "NAME" if list_choices(field) else "X"
 
 
 def make_completer(name: str, field: FieldInfo) -> Callable[[str], list[str]] | None:

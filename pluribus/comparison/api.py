@@ -84,7 +84,9 @@ def compare(
             network and data are pickled.
         progress: whether to show progress, on the terminal or in the notebook.
         command: the command line that the results record, if there was one.
-        settings: every other setting of a run: epochs, batch_size, lr, optimizer, validation, rows and so on.
+        settings: every other setting of a run: epochs, batch_size, lr, optimizer, validation, rows and so on. By default,
+            `epochs` is that of the recipe or else "auto": each run is trained until its validation score no longer improves,
+            for at most `max_epochs`.
 
     Returns:
         A `Comparison`, which shows itself in a notebook: `results`, `recommendation`, `to_frame()`, `page()`, `save(folder)`.
@@ -104,6 +106,8 @@ def compare(
         ['single', 'mimo:members=2', 'deep-ensemble:members=2']
     """
     objects = name_objects(network, data, test, settings)
+    if settings.get("recipe") is None:  # a recipe has its own number of epochs
+        settings = {"epochs": "auto"} | settings
     check_picklable(objects, str(workers))
     check_workers(str(workers))
     judging = build_evaluation_settings(

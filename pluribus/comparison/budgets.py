@@ -1,6 +1,6 @@
 """Budgets: what is held equal between methods, and the settings that bring each method within it.
 
-    epochs           every method sees every row as often
+    epochs           every method sees every row as often or, with `epochs auto`, until it has converged
     training-flops   no method trains with more FLOPs than one network's epochs take: one that costs four times as much a step
                      gets a quarter of the epochs, rounded down
     deployed-flops   every method answers with the FLOPs of one network: its own is made narrower (or wider) until it does
@@ -13,6 +13,7 @@ with one network of its size; the last two are that comparison, with the sum hel
 import functools
 import inspect
 import math
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import torch
@@ -37,6 +38,24 @@ TEXTS = {
 NARROWEST, WIDEST, STEPS = 1 / 16, 4.0, 12
 
 
+def check_length(budget: Budget, config: Config) -> None:
+    """Raise ConfigError if the budget cannot be computed because nobody knows how long one network is trained."""
+    if budget == "training-flops" and config.epochs == "auto":
+        raise ConfigError("the budget training-flops is that of one network's epochs: say how many (--epochs N, or epochs=N)")
+
+
+def describe_budget(budget: Budget, settings: Mapping[str, Any]) -> str:
+    """What is held equal, in words that follow "equal"; `settings` are those that all runs share.
+
+    >>> describe_budget("epochs", {"epochs": "auto", "max_epochs": 50})
+    'rules for the length of training (until it has converged, at most 50 epochs)'
+    """
+    if budget == "epochs" and settings.get("epochs") == "auto":
+        most = f", at most {settings['max_epochs']} epochs" if "max_epochs" in settings else ""
+        return f"rules for the length of training (until it has converged{most})"
+    return TEXTS[budget]
+
+
 def check_budget(budget: str) -> Budget:
     """The budget, if it is one. Raises ConfigError."""
     if budget not in get_args(Budget):
@@ -53,11 +72,11 @@ def fit_to_budget(config: Config, data: Data, budget: Budget) -> dict[str, Any]:
         return {}
     if budget == "training-flops":
         times = measure_step_cost(config, data)
-        epochs = math.floor(config.epochs / times + 1e-6)
+        epochs = math.floor(config.most_epochs / times + 1e-6)
         if epochs < 1:
             raise ConfigError(
-                f"{format_choice(config.method)} costs {times:.1f} times the FLOPs a step: of {config.epochs} epochs less than "
-                f"one is left for it; use --epochs {int(-(-times // 1))} or more"
+                f"{format_choice(config.method)} costs {times:.1f} times the FLOPs a step: of {config.most_epochs} epochs less "
+                f"than one is left for it; use --epochs {int(-(-times // 1))} or more"
             )
         return {"epochs": epochs}
     if config.spec.role == "baseline":

@@ -28,7 +28,7 @@ from ..runs.grid import Grid, Report
 from ..runs.loading import load_run
 from ..runs.run_folder import Run
 from ..runs.training import convert_network, load_data, resolve_config
-from .budgets import check_budget, fit_to_budget
+from .budgets import check_budget, check_length, fit_to_budget
 from .notes import describe_few_seeds
 from .result_collection import collect_results
 from .roles import find_baseline, find_reference, group_finished, is_baseline, is_reference
@@ -82,6 +82,7 @@ class ComparisonFolder:
         if len(seeds) < 3:
             notes.append(describe_few_seeds(len(seeds)))
         first = build_config(dict(options) | {"method": {"name": baseline}, "seed": seeds[0]})
+        check_length(kind, first)
         data = load_data(first)
         judging.check(data, first.data_dir)
         if not len(data.test) and not first.validation:

@@ -18,8 +18,9 @@ def note_missing_share(nll: PairedBootstrap | None, best: str, base: str) -> lis
 
 def note_short_runs(grid: Grid, finished: dict[str, list[Cell]]) -> list[str]:
     """A note if runs took so few steps that slow methods are not at their best."""
-    steps = [Run(grid.path / cells[0].name).read_json("result.json")["steps"] for cells in finished.values()]
-    if min(steps) >= FEW_STEPS:
+    runs = [Run(grid.path / cells[0].name) for cells in finished.values() if cells[0].options["epochs"] != "auto"]
+    steps = [run.read_json("result.json")["steps"] for run in runs]
+    if not steps or min(steps) >= FEW_STEPS:
         return []
     return [f"Runs of {min(steps)} steps only: more --epochs may well help, and change the order."]
 

@@ -14,8 +14,9 @@ from ..runs.config import build_spec, format_choice, read_config
 from ..runs.evaluation import ROW_SCORES, SUB_ENSEMBLE_SCORES
 from ..runs.grid import Cell, Grid
 from ..runs.run_folder import Run
-from .budgets import TEXTS
+from .budgets import describe_budget
 from .equivalents import EquivalentsCurve, estimate_latency
+from .learning_curves import add_training, count_epochs, note_still_improving
 from .notes import (
     describe_equivalences,
     describe_not_finite,
@@ -52,10 +53,13 @@ def collect_results(grid: Grid, about: Json, costs: Json) -> Json:
     curve = find_curve(nll, reference) if nll and decider == "calibrated_nll" else None
     left = [name for name in finished if nll is not None and name not in nll.values]
     methods = [describe_method(grid, name, cells, judged, costs.get(name), draws, decider) for name, cells in finished.items()]
+    add_training(methods, grid.path)
     for method in methods:
         is_known = curve is not None and method["name"] in curve.draws.values
         method["equivalents"] = curve.measure(method["name"]) if curve is not None and is_known else None
-    notes = [*about["notes"], *note_short_runs(grid, finished), *describe_unpaired(left), *describe_not_finite(judged), *old]
+    settings = find_common_settings(grid)
+    notes = [*about["notes"], *note_still_improving(methods, settings), *note_short_runs(grid, finished)]
+    notes += [*describe_unpaired(left), *describe_not_finite(judged), *old]
     facts = Run(grid.path / next(iter(finished.values()))[0].name)
     data = facts.read_json("data.json")
     config = read_config(facts.config)
@@ -68,9 +72,9 @@ def collect_results(grid: Grid, about: Json, costs: Json) -> Json:
         "judged_by": "test" if data["test"] else "validation",
         "decided_by": decider if nll else None,
         "model": model,
-        "budget": {"kind": about["budget"], "text": TEXTS[about["budget"]]},
+        "budget": {"kind": about["budget"], "text": describe_budget(about["budget"], settings)},
         "seeds": sorted({cell.seed for cell in grid.cells}),
-        "settings": find_common_settings(grid) | {"judging": about["judging"]},
+        "settings": settings | {"judging": about["judging"]},
         "seconds": round(sum(method["seconds"]["mean"] * len(method["runs"]) for method in methods), 1),
         "methods": methods,
         "reference_curve": curve.describe(reference, find_latency(costs.get(reference))) if curve else None,
@@ -192,14 +196,14 @@ def describe_method(
     share = nll.share(name, base, reference) if nll and gain and reference in known else None
     doc = inspect.getdoc(Spec.registry[config.spec.name]) or ""
     if cost is not None and cost["training_flops"] is not None:  # one step was measured; the ratio is of all steps
-        epochs = results[0]["epochs"] / count_base_epochs(grid, results[0])
+        epochs = count_epochs(results) / count_base_epochs(grid, results)
         cost = cost | {"training_flops": cost["training_flops"] * epochs}
     return {
         "name": name,
         "spec": str(config.spec),
         "about": doc.splitlines()[0] if doc else "",
         "equivalence": config.spec.describe_equivalence(config.optimizer, config.rate, config.decay, results[0]["steps"]),
-        "epochs": results[0]["epochs"],
+        "epochs": count_epochs(results),
         "model": config.model,
         **found,
         "gain": gain._asdict() if gain else None,
@@ -210,7 +214,7 @@ def describe_method(
     }
 
 
-def count_base_epochs(grid: Grid, otherwise: Json) -> int:
-    """The epochs of the baseline."""
+def count_base_epochs(grid: Grid, otherwise: list[Json]) -> float:
+    """The epochs of the baseline, the mean over its runs."""
     cells = group_finished(grid).get(find_baseline(grid))
-    return (Run(grid.path / cells[0].name).read_json("result.json") if cells else otherwise)["epochs"]
+    return count_epochs([Run(grid.path / cell.name).read_json("result.json") for cell in cells] if cells else otherwise)

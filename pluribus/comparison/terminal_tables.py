@@ -46,6 +46,9 @@ def print_run(result: dict[str, Any], path: Path, consent: str = "") -> None:
     console.print(f"{epochs}, {result['seconds']:.0f} s. The run is in {path}", soft_wrap=True)
     if result.get("steps", FEW_STEPS) < FEW_STEPS:
         console.print(f"the run took only {result['steps']} steps: more --epochs may help", style="yellow")
+    if result.get("still_improving"):
+        text = "the validation score was still improving when the learning rate fell: more epochs (--max-epochs) may help"
+        console.print(text, style="yellow")
     following = f"next: pluribus evaluate {path}{consent}  ·  pluribus predict {path} FILES{consent}"
     console.print(following, style="dim", soft_wrap=True)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -28,6 +29,15 @@ class Share(NamedTuple):
     def own(self) -> int:
         """How many rows this process has."""
         return len(range(self.rank, self.rows, self.world))
+
+    @property
+    def positions(self) -> Tensor:
+        """The places of the own rows in the batch, `[own]`.
+
+        >>> Share(rank=1, world=2, rows=5).positions
+        tensor([1, 3])
+        """
+        return torch.arange(self.rank, self.rows, self.world)
 
     @property
     def weight(self) -> float:

@@ -2,13 +2,15 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from .schema import COMPARISON_CURE, RUN_CURE, Count, Curve, MappingSchema, NotNegative, Number, Schema, Size, Text, Texts
 from .tuning_files import TuningFile
 
 Settings = dict[Text, Any]
 """Checked by `runs.config.Config`, or by `runs.evaluation.EvaluationSettings`."""
+MOST_POINTS = 200
+"""Of a learning curve."""
 PNG = r"^data:image/png;base64,[A-Za-z0-9+/=]*$"
 """A picture is part of the file: a page that is made of it loads nothing from elsewhere."""
 
@@ -157,6 +159,30 @@ class WholeAttackSummary(AttackSummary):
     one_sample: AttackSummary | None
 
 
+class LearningCurve(Schema):
+    """The validation score of one run after some of its epochs, and how the run ended."""
+
+    seed: Count
+    epochs: Annotated[list[Count], Field(max_length=MOST_POINTS)]
+    scores: Annotated[list[Number], Field(max_length=MOST_POINTS)]
+    decay_from: NotNegative | None
+    still_improving: bool | None
+
+    @model_validator(mode="after")
+    def _check_points(self) -> "LearningCurve":
+        if len(self.epochs) != len(self.scores):
+            raise ValueError(f"a learning curve must have one score an epoch, got {len(self.scores)} for {len(self.epochs)}")
+        return self
+
+
+class Training(Schema):
+    """How the runs of a method were trained."""
+
+    score: Literal["calibrated_nll", "nll", "rmse"]
+    epochs: Summary
+    curves: Annotated[list[LearningCurve], Field(max_length=10_000)]
+
+
 class Method(Schema):
     """One method of a comparison."""
 
@@ -164,7 +190,7 @@ class Method(Schema):
     spec: Text
     about: Text
     equivalence: Text | None = None
-    epochs: Count
+    epochs: Count | NotNegative
     model: Settings | None = None
     members: Size
     not_finite: Count = 0
@@ -184,6 +210,7 @@ class Method(Schema):
     cost: Cost | None
     seconds: Summary
     runs: Texts
+    training: Training | None = None
 
 
 class DataFacts(Schema):

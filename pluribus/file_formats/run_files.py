@@ -114,6 +114,10 @@ class Result(Schema):
     epochs: Count
     steps: Count
     seconds: NotNegative
+    decay_from: NotNegative | None = None
+    """Epochs after which the learning rate of a `wsd` schedule fell; None if it did not, or has another schedule."""
+    still_improving: bool | None = None
+    """Whether the validation score was still improving then."""
 
 
 def read_metrics(path: Path) -> list[dict[str, float]]:

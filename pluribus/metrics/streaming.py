@@ -4,9 +4,15 @@ import torch
 from torch import Tensor
 
 from ..core.predictive import Predictive, PredictiveSummary, Task
-from .calibration import ConfidenceBins, bin_by_confidence
+from .calibration import PRIOR_WIDTH, ConfidenceBins, bin_by_confidence
+from .temperature import LOG_TEMPERATURES, find_best_temperature, nll_at_temperatures
 
 BINS = 15
+GRID = len(LOG_TEMPERATURES)
+PLACES = 64
+"""Of the places of an answer (the pixels of a segmentation), about so many are used to find a temperature."""
+PRIOR = (LOG_TEMPERATURES / PRIOR_WIDTH).square() / 2
+"""−log of the normal prior density of log T, up to a constant. It decides only where rows are few."""
 
 
 class Tally:
@@ -14,19 +20,28 @@ class Tally:
 
     Both count the rows whose answer is not finite; one of them makes every score NaN.
 
+    A classification that is `calibrated` also sums −log p at every temperature of a grid over each half of the rows, those at
+    even and those at odd positions. `calibrated_nll` is the mean NLL of each half at the temperature that is best for the other
+    half. A half whose few rows are all right would drive its temperature to zero, so log T has a normal prior.
+
     >>> tally = Tally("classification")
     >>> tally.add(Predictive(torch.tensor([[[9.0, 0.0], [9.0, 0.0]]])), torch.tensor([0, 1]))
     >>> round(tally.scores()["accuracy"], 3)
     0.5
     """
 
-    def __init__(self, task: Task, device: torch.device | None = None) -> None:
+    def __init__(self, task: Task, device: torch.device | None = None, *, calibrated: bool = True) -> None:
         self.task = task
+        self.calibrated = calibrated and task == "classification"
         size = 4 + 3 * BINS if task == "classification" else 3
-        self.sums = torch.zeros(size, dtype=torch.double, device=device)
+        self.sums = torch.zeros(size + 2 * (GRID + 2) * self.calibrated, dtype=torch.double, device=device)
 
-    def add(self, p: Predictive | PredictiveSummary, targets: Tensor) -> None:
-        """Add a batch: a prediction of B rows and `targets` `[B]`."""
+    def add(self, p: Predictive | PredictiveSummary, targets: Tensor, positions: Tensor | None = None) -> None:
+        """Add a batch: a prediction of B rows, `targets` `[B]`, and the `positions` `[B]` of the rows in the order of all rows.
+
+        Without positions, the rows follow those that were added before. With several processes this is not so: each must pass
+        the positions of its rows, as the halves of a calibrated classification would else depend on the number of processes.
+        """
         if self.task == "regression":
             errors = (p.mean.double() - targets.view_as(p.mean).double()).square().reshape(len(p), -1).mean(1)
             self._add_sums(torch.stack([errors.new_tensor(len(p)), (~p.is_finite).sum(), errors.sum()]))
@@ -37,7 +52,12 @@ class Tally:
         nll = -log_probs.gather(1, targets.long().view_as(labels).unsqueeze(1)).double()
         bins = bin_by_confidence(top.exp().flatten(), correct, BINS)
         lost = top.isnan().flatten(1).any(1).sum() if top.dim() > 1 else top.isnan().sum()
-        self._add_sums(torch.cat([torch.stack([correct.new_tensor(correct.numel()), lost, correct.sum(), nll.sum()]), *bins]))
+        sums = [torch.stack([correct.new_tensor(correct.numel()), lost, correct.sum(), nll.sum()]), *bins]
+        if self.calibrated:
+            if positions is None:
+                positions = torch.arange(len(p)) + int(self.sums[0].item()) // max(labels[:1].numel(), 1)
+            sums.append(_sum_halves(log_probs, targets.view_as(labels), positions).flatten().to(correct.device))
+        self._add_sums(torch.cat(sums))
 
     def _add_sums(self, sums: Tensor) -> None:
         self.sums += sums.to(self.sums.device)
@@ -48,14 +68,36 @@ class Tally:
         return int(self.sums[1].item())
 
     def scores(self) -> dict[str, float]:
-        """Accuracy, NLL and ECE of a classification, RMSE of a regression; nothing where no row was added."""
+        """Accuracy, NLL, ECE and calibrated NLL of a classification, RMSE of a regression; nothing where no row was added."""
         rows = self.sums[0].item()
         if rows == 0:
             return {}
         if self.task == "regression":
             return {"rmse": (self.sums[2] / rows).sqrt().item()}
-        return {
+        bins, halves = self.sums[4:].split([3 * BINS, len(self.sums) - 4 - 3 * BINS])
+        scores = {
             "accuracy": (self.sums[2] / rows).item(),
             "nll": (self.sums[3] / rows).item(),
-            "ece": ConfidenceBins(*self.sums[4:].view(3, BINS)).error,
+            "ece": ConfidenceBins(*bins.view(3, BINS)).error,
         }
+        return scores | ({"calibrated_nll": _cross_fit(halves.view(2, -1).cpu())} if self.calibrated else {})
+
+
+def _sum_halves(log_probs: Tensor, targets: Tensor, positions: Tensor) -> Tensor:
+    """Sums over each half of the rows, `[2, G + 2]`: the NLL at each temperature; that of rows where it is infinite; rows."""
+    if log_probs.dim() > 2:
+        step = -(-targets[0].numel() // PLACES) if len(targets) else 1
+        log_probs, targets = log_probs.flatten(2)[:, :, ::step], targets.flatten(1)[:, ::step]
+    table = nll_at_temperatures(PredictiveSummary(1, {"log_probs": log_probs}), targets.flatten())
+    half = (positions % 2).to(table.device).repeat_interleave(len(table) // max(len(positions), 1))
+    usable = table.isfinite().all(1)
+    lost = table[:, GRID // 2].masked_fill(usable, 0.0)
+    table = torch.cat([table.masked_fill(~usable.unsqueeze(1), 0.0), lost.unsqueeze(1), torch.ones_like(table[:, :1])], 1)
+    return torch.stack([table[half == 0].sum(0), table[half == 1].sum(0)])
+
+
+def _cross_fit(halves: Tensor) -> float:
+    """The mean NLL of each half at the temperature that is best for the other one; `halves` is `[2, G + 2]`."""
+    totals, lost, rows = halves.split([GRID, 1, 1], dim=1)
+    _, weights = find_best_temperature(totals.flip(0) + PRIOR)
+    return (((totals * weights).sum() + lost.sum()) / rows.sum()).item()

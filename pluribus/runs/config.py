@@ -98,6 +98,8 @@ class Config(Settings):
     def _something_to_judge_by(self) -> "Config":
         if self.patience and not self.validation:
             raise ValueError("patience needs rows to judge by: set validation above 0, or leave patience out")
+        if self.epochs == "auto" and not self.validation:
+            raise ValueError("epochs auto needs rows to judge by: set validation above 0, or give a number of epochs")
         return self
 
     @property

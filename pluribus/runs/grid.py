@@ -26,6 +26,8 @@ from .loading import passed_objects
 from .run_folder import Run
 
 MOST_SEEDS = 10_000
+SHOWN = ("accuracy", "nll", "ece", "rmse")
+"""Validation scores that the table shows while a run is trained: those that its result has, too."""
 
 Report = Callable[[list[dict[str, Any]]], None]
 
@@ -193,9 +195,20 @@ def read_state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
     if (run.path / "metrics.csv").is_file():
         rows = read_metrics(run.path / "metrics.csv")
         if rows:
-            last = {k.removeprefix("validation_"): v for k, v in rows[-1].items() if k.startswith("validation_")}
-            return about | {"state": f"epoch {rows[-1]['epoch']:.0f}/{cell.options['epochs']}", "scores": last}
+            last = {name: rows[-1][f"validation_{name}"] for name in SHOWN if f"validation_{name}" in rows[-1]}
+            return about | {"state": describe_state(rows, cell), "scores": last}
     return about | ({"state": "started"} if run.path.is_dir() else {})
+
+
+def describe_state(rows: list[dict[str, float]], cell: Cell) -> str:
+    """How many epochs of how many a run has trained for, by the rows of its metrics.csv; "≤" if it may be fewer."""
+    from ..training.phases import plan_phases
+
+    if cell.options["epochs"] != "auto":
+        return f"epoch {rows[-1]['epoch']:.0f}/{cell.options['epochs']}"
+    phases = plan_phases(rows, build_config(cell.options))
+    assert phases is not None
+    return f"epoch {rows[-1]['epoch']:.0f}/{'' if phases.has_fallen else '≤'}{phases.epochs}"
 
 
 def run_cell(

@@ -74,7 +74,7 @@ class EvaluationCase:
 
     def tally_scores(self, part: Part | None = None) -> Tally:
         """The sums from which accuracy, NLL and ECE (or RMSE) follow."""
-        tally = Tally(self.ensemble.task)
+        tally = Tally(self.ensemble.task, calibrated=False)  # an evaluation computes that score from many random halves
         for p, y in self.predict_batches(part):
             tally.add(p, y)
         return tally

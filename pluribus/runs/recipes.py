@@ -49,4 +49,9 @@ def apply_recipe(options: Mapping[str, Any]) -> dict[str, Any]:
     (2, 'sgd')
     """
     name = options.get("recipe")
-    return {**RECIPES.get(name, {}), **options} if isinstance(name, str) else dict(options)
+    if not isinstance(name, str):
+        return dict(options)
+    recipe = dict(RECIPES.get(name, {}))
+    if options.get("epochs") == "auto":  # which has a schedule of its own
+        recipe.pop("schedule", None)
+    return {**recipe, **options}

@@ -24,6 +24,7 @@ from ..models.registry import choose_default_model
 from ..training.checkpoints import list_checkpoints
 from ..training.fit import fit, is_leader
 from ..training.lightning_module import TrainingModule
+from ..training.phases import plan_phases
 from . import config as configs
 from .config import Config, ConfigError, resolve_paths
 from .consent import check_consent, read_as_data
@@ -96,6 +97,7 @@ def train_run(
         result = score_run(made, config, data, parts[1], scored)
         steps = int(history[-1]["step"]) if history else 0
         result |= {"epochs": len(history), "steps": steps, "seconds": round(time.time() - began, 1)}
+        result |= describe_phases(history, config)
         run.write_json("result.json", result)
     return result
 
@@ -113,6 +115,14 @@ def score_run(made: Ensemble, config: Config, data: Data, aside: Part, scored: b
         "parameters": cost.parameters,
         "base_parameters": cost.base_parameters,
     }
+
+
+def describe_phases(history: list[dict[str, float]], config: Config) -> dict[str, Any]:
+    """When the learning rate of a schedule with phases began to fall, and whether the score was still improving then."""
+    phases = plan_phases(history, config)
+    if phases is None:
+        return {}
+    return {"decay_from": phases.decay_from if phases.has_fallen else None, "still_improving": phases.still_improving}
 
 
 def describe_start(config: Config, data: Data, parts: tuple[Part, Part], path: Path) -> str:

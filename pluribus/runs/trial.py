@@ -13,6 +13,7 @@ from ..metrics.regression import rmse
 from ..metrics.temperature import calibrated_nll
 from ..models.registry import ModelError
 from ..training.lightning_module import Diverged
+from ..training.phases import plan_phases
 from .config import ConfigError, build_config
 from .consent import NOTHING, Consent, give_consent
 from .evaluation import predict_held_out
@@ -55,8 +56,10 @@ def run_trial(
             result = train_run(config, run.path, resume=True, progress=False, wait=True, callbacks=callbacks, scored=False)
             if not is_leader():
                 return
-            curve = read_curve(read_metrics(run.path / "metrics.csv"))
-            is_pruned = pruner.find_last_epoch(curve) is not None and len(curve) != config.epochs
+            history = read_metrics(run.path / "metrics.csv")
+            curve, phases = read_curve(history), plan_phases(history, config)
+            is_whole = len(curve) == (phases.epochs if phases else config.most_epochs)
+            is_pruned = pruner.find_last_epoch(curve) is not None and not is_whole
             found = {"state": "pruned" if is_pruned else "complete", "score": score_validation(run)}
             found["curve"] = curve[: int(result.get("decay_from") or len(curve))]
             found |= {"epochs": result["epochs"], "seconds": result["seconds"]}

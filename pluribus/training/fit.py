@@ -79,7 +79,7 @@ def fit(
     """
     if not isinstance(ensemble, Ensemble):
         raise TypeError(f"fit takes an ensemble, got {type(ensemble).__name__}: make one with pluribus.ensemble(net, spec)")
-    settings = settings.model_copy(update=validate_options(options)) if settings else Settings(**options)
+    settings = override_settings(settings, options) if settings else Settings(**options)
     preparation = preparation or Preparation()
     batches, rows = make_batches(train, settings, preparation, augmentation)
     judged = (
@@ -89,6 +89,10 @@ def fit(
     )
     if settings.patience and judged is None:
         raise ValueError("early stopping (patience) needs validation rows")
+    if settings.epochs == "auto" and judged is None:
+        raise ValueError(
+            "epochs auto needs validation rows to tell when the run has converged: pass some, or a number of epochs"
+        )
 
     module = TrainingModule(ensemble, settings, batches, rows, judged, preparation, criterion)
     stop_request, stopping = StopRequest(), EarlyStopping(settings.patience) if settings.patience else None
@@ -185,9 +189,9 @@ def make_batches(
     return batches, len(dataset) if dataset is not None else size * len(batches)
 
 
-def validate_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options as settings have them. Raises ValueError if one is unknown or makes no sense."""
-    return {name: getattr(Settings(**options), name) for name in options}
+def override_settings(settings: Settings, options: dict[str, Any]) -> Settings:
+    """Return the settings with other values for some. Raises ValueError if one is unknown or does not fit the others."""
+    return type(settings)(**(settings.model_dump(exclude_unset=True) | options))
 
 
 def prepare_ensemble(module: TrainingModule, batches: Batches) -> None:

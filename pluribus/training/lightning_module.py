@@ -25,6 +25,7 @@ from ..data.batches import Batch, Batches
 from ..data.preparation import Preparation
 from ..metrics.streaming import Tally
 from . import optimizers
+from .phases import Phases, plan_phases
 from .settings import Settings
 from .whole_batch import WholeBatch
 
@@ -68,7 +69,10 @@ class TrainingModule(L.LightningModule):
         self.pending: list[tuple[int, Tensor]] = []
         self.scores: dict[str, float] = {}
         self.history: list[dict[str, float]] = []
+        self.planned: tuple[int, Phases | None] | None = None
         self.tally: Tally | None = None
+        self.validated = 0
+        """Validation rows in the batches of this epoch so far, summed over all processes."""
         self.unsharded: tuple[Ensemble] | None = None
         self.is_computing = self.has_stepped = False
         """Whether the network is at work, and whether a step was done: an error before may be that of a checkpoint."""
@@ -158,17 +162,39 @@ class TrainingModule(L.LightningModule):
     def configure_optimizers(self) -> Any:
         optimizer = optimizers.make_optimizer(self.ensemble.param_groups(), self.settings)
         self.ensemble.check_optimizer(optimizer, clips_gradient=self.settings.clip is not None)
-        epoch = len(self.train_batches)
-        share = functools.partial(
-            optimizers.compute_rate_factor, steps=epoch * self.settings.epochs, epoch=epoch, settings=self.settings
-        )
-        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, share)
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, functools.partial(TrainingModule.compute_rate_factor, self))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def compute_rate_factor(self, step: int) -> float:
+        """Return what the learning rate is multiplied by at a step, as far as the length of the run is known.
+
+        Lightning asks for the factor of an epoch's first step before the validation that may begin the fall. That is no matter:
+        the fall begins with the full rate.
+        """
+        epoch, phases = len(self.train_batches), self.phases
+        if phases is None:
+            return optimizers.compute_rate_factor(step, epoch * self.settings.most_epochs, epoch, self.settings)
+        return optimizers.compute_rate_factor(step, epoch * phases.epochs, epoch, self.settings, phases.decay_from)
+
+    def on_train_start(self) -> None:
+        self.trainer.fit_loop.max_epochs = self.epochs
+
+    @property
+    def phases(self) -> Phases | None:
+        """The phases of the run after the epochs so far; None if its schedule has none."""
+        if self.planned is None or self.planned[0] != len(self.history):
+            self.planned = len(self.history), plan_phases(self.history, self.settings)
+        return self.planned[1]
+
+    @property
+    def epochs(self) -> int:
+        """The number of epochs of the run: the most that it can be, until it is known."""
+        return self.phases.epochs if self.phases else self.settings.most_epochs
 
     # --- validation -----------------------------------------------------------------------------------------------
 
     def on_validation_epoch_start(self) -> None:
-        self.tally = Tally(self.ensemble.task, self.device)
+        self.tally, self.validated = Tally(self.ensemble.task, self.device), 0
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         assert self.tally is not None
@@ -177,13 +203,16 @@ class TrainingModule(L.LightningModule):
         outputs = self.answer(self.ensemble.executor.lay_out(self.cast(x)), share)
         if self.ensemble.task == "regression":
             outputs, y = self.preparation.unscale_targets(outputs), self.preparation.unscale_targets(y)
-        self.tally.add(Predictive(outputs, self.ensemble.task), y)
+        self.tally.add(Predictive(outputs, self.ensemble.task), y, self.validated + share.positions)
+        self.validated += share.rows
 
     def on_validation_epoch_end(self) -> None:
         assert self.tally is not None
         if self.trainer.world_size > 1:
             self.tally.sums = self.sum_over_processes(self.tally.sums)
         self.scores = self.tally.scores()
+        if self.trainer.world_size > 1:  # what is decided by the scores must be the same in all processes, to the last bit
+            self.scores = self.trainer.strategy.broadcast(self.scores)
         self.log_dict(
             {f"validation_{name}": value for name, value in self.scores.items()}, rank_zero_only=False, sync_dist=False
         )
@@ -198,6 +227,7 @@ class TrainingModule(L.LightningModule):
         self.history.append(row)
         self.log("loss", row["loss"])
         self.epoch_loss = [0.0, 0]
+        self.trainer.fit_loop.max_epochs = self.epochs
 
     def sum_over_processes(self, values: Tensor) -> Tensor:
         return self.trainer.strategy.reduce(values.clone(), reduce_op="sum")

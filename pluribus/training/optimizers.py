@@ -40,16 +40,18 @@ def can_fuse(groups: list[dict[str, Any]]) -> bool:
     )
 
 
-def compute_rate_factor(step: int, steps: int, epoch: int, settings: Settings) -> float:
+def compute_rate_factor(step: int, steps: int, epoch: int, settings: Settings, decay_from: float | None = None) -> float:
     """Return what the learning rate is multiplied by at a step, between 0 and 1.
 
     Args:
         step: steps taken so far.
         steps: steps of the whole run.
         epoch: steps of one epoch.
+        decay_from: of the schedule "wsd": the epochs after which the rate begins to fall [all but the last `decay_share`].
 
     warm-up:  (t + 1) / w for t < w
     cosine:   ½ (1 + cos(π p)),   linear: 1 − p,   step: γ^(milestones passed),   p the part of the rest that is done
+    wsd:      1, then 1 − p, p the part of the fall that is done
 
     >>> [compute_rate_factor(step, 4, 2, Settings(epochs=2, schedule="linear")) for step in range(4)]
     [1.0, 0.75, 0.5, 0.25]
@@ -62,6 +64,10 @@ def compute_rate_factor(step: int, steps: int, epoch: int, settings: Settings) -
         return 0.5 * (1 + math.cos(math.pi * min(done, 1.0)))
     if settings.schedule == "linear":
         return max(1 - done, 0.0)
+    if settings.schedule == "wsd":
+        first = round(steps * (1 - settings.decay_share) if decay_from is None else decay_from * epoch)
+        first = max(first, warm)
+        return min(max((steps - step) / max(steps - first, 1), 0.0), 1.0)
     if settings.schedule == "step":
         return settings.gamma ** sum(step >= milestone * steps for milestone in settings.milestones)
     return 1.0

@@ -11,6 +11,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from ..core.terminal import create_console
 from .lightning_module import TrainingModule
+from .phases import Phases
+from .settings import Settings
 
 NAMES = {"accuracy": "acc", "nll": "NLL", "ece": "ECE", "rmse": "RMSE"}
 
@@ -24,6 +26,27 @@ def format_scores(scores: dict[str, float], names: dict[str, str] = NAMES) -> st
     forms = {"accuracy": lambda v: f"{100 * v:.2f}%", "ece": lambda v: f"{100 * v:.1f}%"}
     parts = [f"{names.get(name, name)} {forms.get(name, lambda v: f'{v:.3f}')(value)}" for name, value in scores.items()]
     return "  ".join(parts)
+
+
+def select_scores(scores: dict[str, float]) -> dict[str, float]:
+    """Return the scores that have a short name."""
+    return {name: value for name, value in scores.items() if name in NAMES}
+
+
+def describe_epoch(epoch: int, phases: Phases | None, settings: Settings) -> str:
+    """Return where a run is, with its phase if it has phases, and "≤" before a number of epochs that may still become smaller.
+
+    >>> describe_epoch(3, None, Settings(epochs=10))
+    'epoch 3/10'
+    >>> from pluribus.training.phases import plan_phases
+    >>> auto = Settings(epochs="auto", max_epochs=40)
+    >>> describe_epoch(3, plan_phases([{"validation_nll": 0.5}, {"validation_nll": 0.4}], auto), auto)
+    'epoch 3/≤40 stable'
+    """
+    if phases is None:
+        return f"epoch {epoch}/{settings.most_epochs}"
+    known = phases.has_fallen or settings.epochs != "auto"
+    return f"epoch {epoch}/{'' if known else '≤'}{phases.epochs} {phases.name_phase(epoch - 1)}"
 
 
 class ProgressBar(Checkpoint):  # Lightning calls callbacks of this type last, when the history has the epoch's row
@@ -51,7 +74,7 @@ class ProgressBar(Checkpoint):  # Lightning calls callbacks of this type last, w
         )
         self.progress = Progress(*columns, console=self.console, expand=True)
         self.progress.start()
-        steps = module.settings.epochs * len(module.train_batches)
+        steps = module.epochs * len(module.train_batches)
         self.task = self.progress.add_task("", total=steps, completed=trainer.global_step, scores="")
         self.draw(trainer, module)
 
@@ -62,14 +85,14 @@ class ProgressBar(Checkpoint):  # Lightning calls callbacks of this type last, w
     def draw(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         assert isinstance(module, TrainingModule)
         assert self.progress is not None
-        epochs = module.settings.epochs
-        epoch = min(trainer.current_epoch + 1, epochs)
+        epoch = min(trainer.current_epoch + 1, module.epochs)
         scores = f"loss {module.last_loss:.3f}  " if module.last_loss == module.last_loss else ""
         self.progress.update(
             self.task,
             completed=trainer.global_step,
-            description=f"epoch {epoch}/{epochs}",
-            scores=scores + format_scores(module.scores),
+            total=module.epochs * len(module.train_batches),
+            description=describe_epoch(epoch, module.phases, module.settings),
+            scores=scores + format_scores(select_scores(module.scores)),
         )
         self.drawn = time.monotonic()
 
@@ -81,8 +104,12 @@ class ProgressBar(Checkpoint):  # Lightning calls callbacks of this type last, w
         assert isinstance(module, TrainingModule)
         if self.progress is None and trainer.is_global_zero:
             row = module.history[-1]
-            line = f"epoch {row['epoch']}/{module.settings.epochs}  loss {row['loss']:.3f}  "
-            print(f"{line}{format_scores(module.scores)}  {time.monotonic() - self.began:.0f} s", file=sys.stderr, flush=True)
+            line = f"{describe_epoch(int(row['epoch']), module.phases, module.settings)}  loss {row['loss']:.3f}  "
+            print(
+                f"{line}{format_scores(select_scores(module.scores))}  {time.monotonic() - self.began:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def on_train_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         self.close()

@@ -3,10 +3,10 @@
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
 Optimizer = Literal["sgd", "adam", "adamw"]
-Schedule = Literal["constant", "step", "cosine", "linear"]
+Schedule = Literal["constant", "step", "cosine", "linear", "wsd"]
 Strategy = Literal["ddp", "fsdp"]
 Precision = Literal["32", "64", "bf16-mixed", "16-mixed"]
 
@@ -19,6 +19,7 @@ Count = Annotated[int, Field(ge=1, lt=2**31)]
 Positive = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+_COUNT: TypeAdapter[int] = TypeAdapter(Count)
 
 
 class Settings(BaseModel):
@@ -27,7 +28,10 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", validate_assignment=True, frozen=True)
 
     seed: int = Field(0, ge=0, lt=10**100, description="seed of weights, order of rows, augmentation and noise")
-    epochs: Count = Field(10, description="how often every training row is seen")
+    epochs: Count | Literal["auto"] = Field(
+        10, description="how often every training row is seen; auto: until the validation score no longer improves"
+    )
+    max_epochs: Count = Field(100, description="with `epochs auto`: the most epochs, the fall of the learning rate included")
     batch_size: Count = Field(128, description="rows in a step, summed over all processes")
 
     optimizer: Optimizer = Field("adamw", description="sgd, adam or adamw")
@@ -37,7 +41,13 @@ class Settings(BaseModel):
     nesterov: bool = Field(True, description="Nesterov's momentum in sgd")
     weight_decay: NotNegative | None = Field(None, description="[0.0005 for sgd, 0 for adam, 0.01 for adamw]")
 
-    schedule: Schedule = Field("cosine", description="how the learning rate falls: constant, step, cosine or linear")
+    schedule: Schedule = Field(
+        "cosine",
+        description="how the learning rate falls: constant, step, cosine, linear, or wsd (stays, then falls linearly)",
+    )
+    decay_share: Annotated[float, Field(gt=0, lt=1)] = Field(
+        0.25, description="of the `wsd` schedule: the part of all epochs in which the learning rate falls"
+    )
     warmup: NotNegative = Field(0.0, description="epochs in which the learning rate rises from 0")
     milestones: tuple[float, ...] = Field(
         (0.5, 0.75), description="of the `step` schedule: parts of the run after which the learning rate falls"
@@ -81,11 +91,38 @@ class Settings(BaseModel):
             raise ValueError(f"must be rising shares between 0 and 1, got {value}")
         return value
 
+    @field_validator("epochs", mode="before")
+    @classmethod
+    def _check_epochs(cls, value: Any) -> Any:
+        # Pydantic would report both kinds that the setting may have; its error for a number is the plainer one.
+        return value if value == "auto" else _COUNT.validate_python(value)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _choose_schedule(cls, values: Any) -> Any:
+        if isinstance(values, dict) and values.get("epochs") == "auto":
+            return {"schedule": "wsd"} | values
+        return values
+
     @model_validator(mode="after")
-    def _check_warmup(self) -> "Settings":
-        if self.warmup >= self.epochs and self.warmup > 0:
-            raise ValueError(f"warmup must be shorter than the run, got {self.warmup:g} of {self.epochs} epochs")
+    def _check_phases(self) -> "Settings":
+        if self.epochs == "auto" and self.schedule != "wsd":
+            raise ValueError(
+                f"schedule must be left out or wsd with epochs auto, got {self.schedule}: to use it, give a number of epochs"
+            )
+        most = self.most_epochs
+        if self.warmup >= most and self.warmup > 0:
+            raise ValueError(f"warmup must be shorter than the run, got {self.warmup:g} of {most} epochs")
+        if self.schedule == "wsd" and self.warmup > most - most * self.decay_share:
+            raise ValueError(
+                f"warmup and fall must fit into the run, got {self.warmup:g} epochs and {self.decay_share:g} of {most} epochs"
+            )
         return self
+
+    @property
+    def most_epochs(self) -> int:
+        """The number of epochs; with `epochs="auto"` the most that it can be."""
+        return self.max_epochs if self.epochs == "auto" else self.epochs
 
     @property
     def rate(self) -> float:

@@ -26,7 +26,7 @@ def make_trainer(settings: Settings, hooks: list[L.Callback], loggers: list[Any]
         strategy=make_strategy(settings) if several else "auto",
         plugins=[] if several else [SafetensorsIO()],
         precision=settings.precision,
-        max_epochs=settings.epochs,
+        max_epochs=settings.most_epochs,
         gradient_clip_val=settings.clip,
         callbacks=hooks,
         logger=loggers or False,

@@ -39,6 +39,24 @@ SETTINGS = [
     case("epochs in letters", "train --epochs ten", "epochs must be a whole number, got 'ten'"),
     case("epochs in parts", "train --epochs 1.5", "epochs must be a whole number, got 1.5"),
     case("epochs nan", "train --epochs nan", "epochs must be a whole number, got 'nan'"),
+    case(
+        "auto without rows",
+        f"{TRAIN} --epochs auto --validation 0",
+        "epochs auto needs rows to judge by: set validation above 0",
+    ),
+    case(
+        "auto with a schedule",
+        "train --epochs auto --schedule cosine",
+        "schedule must be left out or wsd with epochs auto, got cosine",
+    ),
+    case(
+        "a comparison with a schedule", "compare --schedule linear", "schedule must be left out or wsd|give a number of epochs"
+    ),
+    case("max epochs 0", "train --epochs auto --max-epochs 0", "max_epochs must be at least 1, got 0"),
+    case("a fall of nothing", "train --decay-share 0", "decay_share must be more than 0, got 0"),
+    case("a fall of all", "train --decay-share 1", "decay_share must be less than 1, got 1"),
+    case("warmup into the fall", "train --epochs auto --warmup 90", "warmup and fall must fit into the run, got 90 epochs"),
+    case("flops of an unknown length", "compare --budget training-flops", "training-flops|say how many|--epochs N"),
     case("lr 0", "train --lr 0", "lr must be more than 0, got 0"),
     case("lr negative", "train --lr -0.1", "lr must be more than 0, got -0.1"),
     case("lr nan", "train --lr nan", "lr must be a finite number, got 'nan'"),

@@ -91,3 +91,11 @@ def test_an_unknown_recipe_is_named_with_those_that_there_are():
 def test_images_are_augmented_by_themselves_for_cifar_alone(name, found):
     data = replace(load("digits"), name=name)
     assert resolve_config(build_config({"data": "digits"}), data).augment == found
+
+
+def test_a_recipe_leaves_the_schedule_to_epochs_that_are_not_fixed():
+    made = build_config({"recipe": "fast", "epochs": "auto"})
+    assert (made.epochs, made.schedule, made.optimizer, made.warmup) == ("auto", "wsd", "sgd", 1.5)
+    assert build_config({"recipe": "fast"}).schedule == "linear"
+    again = build_config(made.model_dump(mode="json"))
+    assert again == made

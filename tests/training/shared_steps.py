@@ -135,6 +135,7 @@ CASES = {
     "batchnorm": Case(make_normalized, Single()),
     "every batchnorm": Case(Normalizing, Single()),
     "dropout": Case(make_dropping, Single(), {"epochs": 2}),
+    "until converged": Case(make_dropping, Single(), {"epochs": "auto", "max_epochs": 20, "lr": 1e-9}),
     "dropout and clipping": Case(make_dropping, Single(), {"clip": 0.5, "label_smoothing": 0.1, "augmentation": "crop-flip"}),
     "functions that draw": Case(Drawing, Single()),
     "attention and recurrence": Case(Attending, Single()),

@@ -30,11 +30,23 @@ def test_steps_fall_at_their_shares_of_the_run():
     assert got == pytest.approx([1.0] * 50 + [0.1] * 25 + [0.01] * 25)
 
 
+def test_wsd_stays_and_falls_evenly_in_its_last_share():
+    got = rates(schedule="wsd", decay_share=0.4)
+    assert got == pytest.approx([1.0] * 60 + [1 - t / 40 for t in range(40)])
+
+
+def test_wsd_falls_from_where_it_is_told_to_the_end():
+    settings = Settings(epochs="auto", warmup=1)
+    got = [compute_rate_factor(step, 80, 10, settings, decay_from=6) for step in range(81)]
+    assert got[:10] == pytest.approx([(t + 1) / 10 for t in range(10)])
+    assert got[10:] == pytest.approx([1.0] * 50 + [1 - t / 20 for t in range(21)])
+
+
 def test_constant_stays():
     assert set(rates(schedule="constant")) == {1.0}
 
 
-@pytest.mark.parametrize("schedule", ["constant", "cosine", "linear"])
+@pytest.mark.parametrize("schedule", ["constant", "cosine", "linear", "wsd"])
 def test_the_warm_up_rises_evenly_to_one_and_the_rest_begins_at_one(schedule):
     got = rates(schedule=schedule, warmup=2)  # epochs of ten steps
     assert got[:20] == pytest.approx([(t + 1) / 20 for t in range(20)])

@@ -7,6 +7,7 @@ from .cost import make_cost_figure, make_lead_figure
 from .curves import make_attack_figure, make_risk_figure, make_shift_figure
 from .detection import make_detection_figure
 from .diversity import make_diversity_figure
+from .learning import make_learning_figure
 from .traces import Figure
 
 FIGURES = (
@@ -19,6 +20,7 @@ FIGURES = (
     make_detection_figure,
     make_attack_figure,
     make_temperature_figure,
+    make_learning_figure,
 )
 
 
