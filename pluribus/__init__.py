@@ -16,6 +16,7 @@ from .core.convert import ensemble
 from .core.describe import Description
 from .core.ensemble import Ensemble
 from .core.errors import ConversionError, FileError, PluribusError, Unsupported
+from .core.member_targets import MemberTargets
 from .core.predictive import Predictive, PredictiveSummary
 from .core.pytrees import Views
 from .core.saving import load, save
@@ -81,6 +82,7 @@ __all__ = [
     "Inner",
     "MCDropout",
     "Maxout",
+    "MemberTargets",
     "Mixture",
     "Multihead",
     "PluribusError",
