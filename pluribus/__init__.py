@@ -43,6 +43,7 @@ _LAZY = {
     "Comparison": ".comparison.result_objects",
     "Evaluation": ".comparison.result_objects",
     "compare": ".comparison.api",
+    "distil": ".training.distillation",
     "evaluate": ".comparison.api",
     "fit": ".training.fit",
 }
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from . import analysis, data, models
     from .comparison.api import compare, evaluate
     from .comparison.result_objects import Comparison, Evaluation
+    from .training.distillation import distil
     from .training.fit import fit
 
 __all__ = [
@@ -98,6 +100,7 @@ __all__ = [
     "analysis",
     "compare",
     "data",
+    "distil",
     "ensemble",
     "evaluate",
     "fit",

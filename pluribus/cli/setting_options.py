@@ -17,7 +17,7 @@ PANELS = {
     "What to learn": ("data", "data_dir", "model", "method", "recipe", "augment", "validation", "rows"),
     "How to train": (
         *("epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "beta1", "nesterov", "weight_decay"),
-        *("label_smoothing", "clip", "kl_warmup", "patience"),
+        *("label_smoothing", "mixup", "clip", "kl_warmup", "patience"),
     ),
     "Learning rate": ("schedule", "warmup", "milestones", "gamma"),
     "Where": ("devices", "nodes", "strategy", "accelerator", "precision", "compile", "checkpoint_every"),

@@ -24,8 +24,8 @@ def compute_loss(task: Task, output: Tensor, target: Tensor, label_smoothing: fl
     Raises:
         ValueError: the targets do not have the shape that the outputs ask for.
 
-    >>> output = torch.tensor([[2.0, 0.0]])
-    >>> compute_loss("classification", output, torch.tensor([0])) == compute_loss("classification", output, torch.tensor([[1.0, 0]]))
+    >>> output, label, probabilities = torch.tensor([[2.0, 0.0]]), torch.tensor([0]), torch.tensor([[1.0, 0.0]])
+    >>> compute_loss("classification", output, label) == compute_loss("classification", output, probabilities)
     tensor(True)
     """
     if task == "regression":

@@ -1,8 +1,8 @@
 """Targets that differ from member to member, as the answers of a teacher's members do.
 
-A method deals whole rows: MIMO shuffles and repeats them, a deep ensemble hands them to its parts. So each row carries the targets
-of all members, `[B, T, …]`, is dealt like any other row, to `[M, B, T, …]`, and then every member takes its own: no method needs
-to know about it.
+A method deals whole rows: MIMO shuffles and repeats them, a deep ensemble hands them to its parts. So each row carries the
+targets of all members, `[B, T, …]`, and is dealt like any other row, to `[M, B, T, …]`. Then every member takes its own: no
+method needs to know about it.
 """
 
 from dataclasses import dataclass
