@@ -23,6 +23,7 @@ from .notes import (
 from .recommendation import recommend
 from .roles import find_baseline, find_reference, group_finished
 from .statistics import PairedBootstrap, combine_seeds, read_row_scores, summarize_seeds
+from .students import describe_students
 
 Json = dict[str, Any]
 
@@ -42,7 +43,8 @@ def collect_results(grid: Grid, about: Json, costs: Json) -> Json:
     nll = draws["nll"]
     left = [name for name in finished if nll is not None and name not in nll.values]
     methods = [describe_method(grid, name, cells, judged, costs.get(name), draws) for name, cells in finished.items()]
-    notes = [*about["notes"], *note_short_runs(grid, finished), *describe_unpaired(left), *describe_not_finite(judged)]
+    notes = [*about["notes"], *describe_students(methods, about["budget"]), *note_short_runs(grid, finished)]
+    notes += [*describe_unpaired(left), *describe_not_finite(judged)]
     facts = Run(grid.path / next(iter(finished.values()))[0].name)
     data = facts.read_json("data.json")
     config = read_config(facts.config)
@@ -73,7 +75,7 @@ def find_common_settings(grid: Grid) -> Json:
     return {
         key: Path(str(value)).name if key == "data_dir" and value else value
         for key, value in options[0].items()
-        if key not in ("method", "seed") and all(each[key] == value for each in options)
+        if key not in ("method", "seed", "teacher") and all(each[key] == value for each in options)
     }
 
 
@@ -124,6 +126,7 @@ def describe_method(
         "equivalence": config.spec.describe_equivalence(config.optimizer, config.rate, config.decay, results[0]["steps"]),
         "epochs": results[0]["epochs"],
         "model": config.model,
+        "teacher": config.teacher["method"] if config.teacher else None,
         **found,
         "gain": gain._asdict() if gain else None,
         "share": share._asdict() if share else None,

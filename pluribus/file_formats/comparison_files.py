@@ -150,6 +150,7 @@ class Method(Schema):
     equivalence: Text | None = None
     epochs: Count
     model: Settings | None = None
+    teacher: Text | None = None
     members: Size
     not_finite: Count = 0
     scores: Summaries
