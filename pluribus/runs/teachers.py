@@ -62,8 +62,8 @@ def load_teacher(config: Config, folder: Path, data: Data) -> RunTeacher | None:
 
 def find_teacher(entry: Mapping[str, Any], folder: Path) -> Path:
     """The folder of the teacher of a run in `folder`. Raises FileError if it is missing, ConfigError if it is that run."""
-    place = folder.resolve() / entry["run"]
-    if place.resolve() == folder.resolve():
+    place = (folder.resolve() / entry["run"]).resolve()  # the folder of a new run does not exist yet, so that `..` is resolved
+    if place == folder.resolve():
         raise ConfigError(f"{folder} cannot be its own teacher: name the folder of another run")
     if not place.is_dir():
         raise FileError(
@@ -79,6 +79,6 @@ def check_same_data(place: Path, about: Mapping[str, Any], data: Data) -> None:
     for what, found in now.items():
         if json.loads(json.dumps(about[what])) != found:
             raise ConfigError(
-                f"the teacher in {place} was trained on {about['name']}, whose {what} is another than that of {data.name}: a "
-                "teacher must know the same data"
+                f"the teacher in {place} was trained on {about['name']}, and {data.name} differs from it in its {what}: a teacher "
+                "must know the same data"
             )
