@@ -79,6 +79,6 @@ def check_same_data(place: Path, about: Mapping[str, Any], data: Data) -> None:
     for what, found in now.items():
         if json.loads(json.dumps(about[what])) != found:
             raise ConfigError(
-                f"the teacher in {place} was trained on {about['name']}, and {data.name} differs from it in its {what}: a teacher "
-                "must know the same data"
+                f"the teacher in {place} was trained on {about['name']}, and {data.name} differs from it in its {what}: a "
+                "teacher must know the same data"
             )

@@ -1,14 +1,14 @@
 """Distillation: a student learns what the members of a trained ensemble, its teacher, answer.
 
-    loss of student member m = w · T² · CE(p^T_{m mod M}, q_m^T) + (1 − w) · CE(y, q_m),      p^T = softmax(teacher's outputs / T)
+    loss of student member m = w T² CE(p_{m mod M}, softmax(z_m / T)) + (1 − w) CE(y, softmax(z_m)),    p = softmax(teacher / T)
 
-So each head of a student with several members learns one member of the teacher, which keeps their spread; a student with one member
-learns the mean of the members' probabilities. Of a regression, members learn the members' outputs by squared error. The teacher
-answers the inputs that the student sees, augmented and mixed alike, in evaluation mode and without gradients.
+So each head of a student with several members learns one member of the teacher, which keeps their spread; a student with one
+member learns the mean of the members' probabilities. Of a regression, members learn the members' outputs by squared error. The
+teacher answers the inputs that the student sees, augmented and mixed alike, in evaluation mode and without gradients.
 
-Hinton et al., "Distilling the Knowledge in a Neural Network", 2015; Tran et al., "Hydra: Preserving Ensemble Diversity for Model
-Distillation", 2020 (a head for each member); Beyer et al., "Knowledge distillation: A good teacher is patient and consistent",
-CVPR 2022 (the same views for both, mixup, long training).
+Hinton et al., "Distilling the Knowledge in a Neural Network", 2015; Tran et al., "Hydra: Preserving Ensemble Diversity for
+Model Distillation", 2020 (a head for each member); Beyer et al., "Knowledge distillation: A good teacher is patient and
+consistent", CVPR 2022 (the same views for both, mixup, long training).
 """
 
 import copy

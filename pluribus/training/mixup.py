@@ -2,8 +2,8 @@
 
     x̃_i = λ x_i + (1 − λ) x_π(i),    ỹ_i = λ y_i + (1 − λ) y_π(i),    λ ~ Beta(α, α)
 
-There is one λ and one permutation π for each batch, drawn from the seed and the number of the step; all members see the same mixed
-rows. Where several processes share a batch, the whole batch is mixed, and then shared.
+There is one λ and one permutation π for each batch, drawn from the seed and the number of the step; all members see the same
+mixed rows. Where several processes share a batch, the whole batch is mixed, and then shared.
 
 Zhang et al., "mixup: Beyond Empirical Risk Minimization", ICLR 2018.
 """

@@ -105,13 +105,11 @@ def test_what_cannot_teach_is_refused_before_a_folder_is_made(place, tmp_path):
     images, labels = np.zeros((40, 1, 8, 8), np.uint8), np.arange(40) % 2
     images[::3] = 9
     np.savez(tmp_path / "other.npz", x_train=images, y_train=labels, x_test=images, y_test=labels)
+    other = str(tmp_path / "other.npz")
     wrong = {
         "is missing": ({"teacher": str(tmp_path / "nowhere")}, FileError),
         "is no run": ({"teacher": str(folder)}, FileError),
-        "differs from it in its classes": (
-            {"teacher": str(folder / "teacher"), "data": str(tmp_path / "other.npz")},
-            ConfigError,
-        ),
+        "differs from it in its classes": ({"teacher": str(folder / "teacher"), "data": other}, ConfigError),
         "must be the folder of a run": ({"teacher": {"runs": "x"}}, ConfigError),
         "teacher_weight must be at most 1": ({"teacher_weight": 2}, ConfigError),
         "mixup must be at least 0": ({"mixup": -1}, ConfigError),
