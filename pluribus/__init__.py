@@ -16,6 +16,7 @@ from .core.convert import ensemble
 from .core.describe import Description
 from .core.ensemble import Ensemble
 from .core.errors import ConversionError, FileError, PluribusError, Unsupported
+from .core.member_targets import MemberTargets
 from .core.predictive import Predictive, PredictiveSummary
 from .core.pytrees import Views
 from .core.saving import load, save
@@ -42,6 +43,7 @@ _LAZY = {
     "Comparison": ".comparison.result_objects",
     "Evaluation": ".comparison.result_objects",
     "compare": ".comparison.api",
+    "distil": ".training.distillation",
     "evaluate": ".comparison.api",
     "fit": ".training.fit",
 }
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from . import analysis, data, models
     from .comparison.api import compare, evaluate
     from .comparison.result_objects import Comparison, Evaluation
+    from .training.distillation import distil
     from .training.fit import fit
 
 __all__ = [
@@ -81,6 +84,7 @@ __all__ = [
     "Inner",
     "MCDropout",
     "Maxout",
+    "MemberTargets",
     "Mixture",
     "Multihead",
     "PluribusError",
@@ -96,6 +100,7 @@ __all__ = [
     "analysis",
     "compare",
     "data",
+    "distil",
     "ensemble",
     "evaluate",
     "fit",

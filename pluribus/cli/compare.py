@@ -27,12 +27,23 @@ pluribus compare --data digits --tune 8
 
 pluribus compare --data cifar10 --model small-cnn --corruptions standard --ood svhn --attack linf
 
+pluribus compare --data digits --methods single,deep-ensemble --distil single,mimo,multihead:members=4 --mixup 1
+
 pluribus compare --resume runs/compare-…"""
 
 PANEL: Any = {"rich_help_panel": "The comparison", "show_default": False}
 Methods = Annotated[
     str | None,
     typer.Option("--methods", metavar="all|NAME[:KEY=VALUE,…],…", help="the methods to compare \\[all]", **PANEL),
+]
+Distil = Annotated[
+    str | None,
+    typer.Option(
+        "--distil",
+        metavar="NAME[:KEY=VALUE,…],…",
+        help="students: methods that are trained to answer as the deep ensemble of the same seed does",
+        **PANEL,
+    ),
 ]
 Seeds = Annotated[
     str | None, typer.Option("--seeds", metavar="N|A,B,…", help="a number of seeds, or a list of them \\[3]", **PANEL)
@@ -78,10 +89,11 @@ Trust = Annotated[bool, typer.Option("--trust", help=HELP, **PANEL)]
 
 
 @app.command(epilog=EPILOG)
-@with_settings(leave_out=("method",))
+@with_settings(leave_out=("method", "teacher"))
 def compare(
     *,
     methods: Methods = None,
+    distil: Distil = None,
     seeds: Seeds = None,
     budget: Budget = None,
     tune: Tune = None,
@@ -120,7 +132,7 @@ def compare(
         "attack_rows": attack_rows,
     }
     if resume is not None:
-        others = (config, out, methods, seeds, budget, tune, *evaluation.values())
+        others = (config, out, methods, distil, seeds, budget, tune, *evaluation.values())
         if set(settings) - {"model"} or any(value is not None for value in others):
             raise FileError("--resume continues the comparison as it was configured: leave the other settings out")
         path, wanted = resume, {}
@@ -140,6 +152,7 @@ def compare(
                 wanted.pop("model", None),
                 wanted.pop("data", "digits"),
                 methods=methods,
+                distil=distil,
                 seeds=seeds or 3,
                 budget=budget or "epochs",
                 tune=tune,

@@ -17,8 +17,9 @@ PANELS = {
     "What to learn": ("data", "data_dir", "model", "method", "recipe", "augment", "validation", "rows"),
     "How to train": (
         *("epochs", "max_epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "beta1", "nesterov", "weight_decay"),
-        *("label_smoothing", "clip", "kl_warmup", "patience"),
+        *("label_smoothing", "mixup", "clip", "kl_warmup", "patience"),
     ),
+    "Distillation": ("teacher", "teacher_weight", "teacher_temperature"),
     "Learning rate": ("schedule", "warmup", "decay_share", "milestones", "gamma"),
     "Where": ("devices", "nodes", "strategy", "accelerator", "precision", "compile", "checkpoint_every"),
 }
@@ -102,8 +103,8 @@ def list_choices(field: FieldInfo) -> list[str]:
 def choose_metavar(name: str, field: FieldInfo) -> str:
     if name in NAMES:
         return "NAME[:KEY=VALUE,…]" if name != "data" else "NAME|PATH[:KEY=VALUE,…]"
-    if name == "data_dir":
-        return "FOLDER"
+    if name in ("data_dir", "teacher"):
+        return "FOLDER" if name == "data_dir" else "RUN"
     text = str(field.annotation)
     if "int" in text and "float" not in text:
         return "|".join(["N", *list_choices(field)])

@@ -23,6 +23,8 @@ pluribus train --data cifar10 --model my_nets:build --optimizer sgd --lr 0.1 --e
 
 pluribus train --data digits --method inner,mimo,deep-ensemble --seeds 3 --workers 2
 
+pluribus train --data digits --method mimo --teacher runs/digits-deep-ensemble-… --mixup 1 --epochs 200
+
 pluribus train --config runs/…/config.yaml --seed 1   ·   pluribus train --resume runs/…"""
 
 PANEL: Any = {"rich_help_panel": "The run", "show_default": False}
@@ -89,8 +91,8 @@ def train(
 
     check_workers(workers)
     if resume is not None:
-        others = (config, out, members, seeds)
-        if any(value is not None for value in others) or set(settings) - {"data_dir", "devices", "strategy", "model"}:
+        others, may_change = (config, out, members, seeds), {"data_dir", "devices", "strategy", "model", "teacher"}
+        if any(value is not None for value in others) or set(settings) - may_change:
             raise FileError("--resume continues the run as it was configured: leave the other settings out")
         repeated = settings.pop("model", None)
         with consent_to_repeated(None if repeated is None else [repeated], trust):

@@ -27,6 +27,7 @@ from .comparison_folder import ComparisonFolder
 from .passed_data import build_data, gather_rows
 from .progress import comparison_progress, row_progress
 from .result_objects import Comparison, Evaluation
+from .students import expand_students
 
 Network = nn.Module | Callable[..., nn.Module] | str | Mapping[str, Any]
 
@@ -37,6 +38,7 @@ def compare(
     *,
     test: Any = None,
     methods: Any = None,
+    distil: Any = None,
     seeds: int | str | Sequence[int] = 3,
     budget: str = "epochs",
     tune: int | str | None = None,
@@ -67,6 +69,8 @@ def compare(
         test: test rows for such training rows. Without any, half of the validation rows take their place.
         methods: names with options ("mimo", "mimo:members=3"), specs (`pluribus.MIMO(members=3)`), or None for all methods. The
             single network is added, because gains are over it.
+        distil: students, as `methods` names them: each is trained to answer as the deep ensemble of the same seed does, once
+            that is trained. `teacher_weight` and `teacher_temperature` are settings of theirs.
         seeds: how many seeds, or a list of them.
         budget: what is held equal: "epochs", "training-flops", "deployed-flops" or "parameters".
         tune: give every method, the single network included, so many trials, of which the first is the default configuration,
@@ -118,6 +122,8 @@ def compare(
         shift_rows=shift_rows,
         attack_rows=attack_rows,
     )
+    if settings.get("teacher") is not None:
+        raise ConfigError("a comparison has its own teachers: name students with distil (--distil), and leave teacher out")
     if resume and folder is None:
         raise ConfigError("resume needs the folder of a comparison: pass folder=…")
     with (
@@ -140,6 +146,7 @@ def compare(
                 command=command,
                 objects=objects,
                 tune=parse_tune(tune),
+                students=expand_students(distil),
             )
         with comparison_progress(made.grid, progress) as (report, announce):
             results = made.run(str(workers), report, announce)

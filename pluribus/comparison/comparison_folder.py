@@ -6,7 +6,7 @@ again. One that is tuned also has the files that `comparison.tuning` describes.
 """
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from .budgets import check_budget, check_length, fit_to_budget
 from .notes import describe_few_seeds
 from .result_collection import collect_results
 from .roles import find_baseline, find_reference, group_finished, is_baseline, is_reference
+from .students import add_students, find_teacher
 from .tuning import Tuning, check_tuning, write_trials
 
 Json = dict[str, Any]
@@ -64,12 +65,14 @@ class ComparisonFolder:
         command: str = "",
         objects: Mapping[str, Any] | None = None,
         tune: int | None = None,
+        students: Sequence[Json] = (),
     ) -> "ComparisonFolder":
         """Write the plan into a new folder, after checking data, methods, evaluation and budget.
 
         `options` are the settings of `Config` that all runs share; `objects` are the networks and data that they name and that
-        were passed from Python; `tune` is the number of trials of each method. The baseline is added if `methods` lacks it.
-        Raises ConfigError, DataError or ModelError before anything is written.
+        were passed from Python; `tune` is the number of trials of each method; `students` are methods that learn from the
+        reference. The baseline is added if `methods` lacks it, and so is the reference if there are students. Raises
+        ConfigError, DataError or ModelError before anything is written.
         """
         judging, kind, notes = judging or build_evaluation_settings(), check_budget(budget), []
         choices = [parse_method(method) for method in methods]
@@ -77,6 +80,9 @@ class ComparisonFolder:
         if not any(is_baseline(choice) for choice in choices):
             choices.insert(0, {"name": baseline})
             notes.append(f"{baseline} was added: gains are over one network.")
+        if students and not any(is_reference(choice) for choice in choices):
+            choices.append({"name": reference})
+            notes.append(f"{reference} was added: it teaches the students.")
         if not any(is_reference(choice) for choice in choices):
             notes.append(f"There is no {reference} here: what share of its gain a method keeps is not known.")
         if len(seeds) < 3:
@@ -89,26 +95,30 @@ class ComparisonFolder:
             raise ConfigError(f"{data.name} has no test rows, and none are set aside to judge by: set validation above 0")
         if tune is not None:
             check_tuning(tune, len(choices), data, first)
-        if len(choices) > MANY_METHODS:
-            notes.append(f"An interval is for one comparison: of {len(choices)} methods one may be beyond the noise by chance.")
+        if len(choices) + len(students) > MANY_METHODS:
+            count = len(choices) + len(students)
+            notes.append(f"An interval is for one comparison: of {count} methods one may be beyond the noise by chance.")
         if not len(data.test):
             notes.append(
                 f"{data.name} has no test rows: half of the rows set aside judge, the other half fits temperature and noise."
             )
         common = resolve_config(first, data)
-        own = {}
-        for choice in list(choices):
+        own, students = {}, list(students)
+        for choice in [*choices, *students]:
             config = common.model_copy(update={"method": build_config(dict(options) | {"method": choice}).method})
             try:
                 own[str(choice)] = fit_to_budget(config, data, kind)
             except ConfigError as error:
                 if len(methods) < 2 or kind == "epochs":
                     raise
-                choices.remove(choice)
+                choices, students = ([each for each in listed if each != choice] for listed in (choices, students))
                 notes.append(f"Left out: {error}.")
         with torch.random.fork_rng(devices=[]):
             convert_network(common, data)  # raises if the network does not fit the data
+        teacher = find_teacher(choices) if students else {}
         grid = Grid.plan(path, dict(options), choices, seeds, judging, lambda config: own[str(config.method)], objects)
+        if students:
+            grid = add_students(grid, options, students, teacher, seeds, lambda choice: own[str(choice)])
         about = {"budget": kind, "judging": judging.model_dump(mode="json"), "command": command, "notes": notes}
         if tune is not None:
             about["tune"] = write_trials(path, choices, tune, seeds, common, data, lambda made: fit_to_budget(made, data, kind))
@@ -122,7 +132,7 @@ class ComparisonFolder:
             raise FileError(f"{path} is no comparison: it has no compare.yaml")
         about = read_yaml(path / "compare.yaml", CompareFile)
         grid = Grid.open(path, build_evaluation_settings(**about["judging"]), objects)
-        if not any(is_baseline(cell.options["method"]) for cell in grid.cells):
+        if not any(is_baseline(cell.options["method"]) and not cell.is_student for cell in grid.cells):
             raise FileError(f"{path / 'grid.yaml'} is damaged, no run is of {find_role('baseline')}: {CompareFile.cure}")
         return ComparisonFolder(grid, about)
 

@@ -28,6 +28,7 @@ from .notes import (
 from .recommendation import recommend
 from .roles import find_baseline, find_reference, group_finished
 from .statistics import PairedBootstrap, combine_seeds, read_row_scores, summarize_seeds
+from .students import describe_students
 
 Json = dict[str, Any]
 SCORE_RANGES = {"accuracy": (0.0, 1.0), "nll": (0.0, math.inf), "calibrated_nll": (0.0, math.inf), "brier": (0.0, 2.0)}
@@ -58,7 +59,8 @@ def collect_results(grid: Grid, about: Json, costs: Json) -> Json:
         is_known = curve is not None and method["name"] in curve.draws.values
         method["equivalents"] = curve.measure(method["name"]) if curve is not None and is_known else None
     settings = find_common_settings(grid)
-    notes = [*about["notes"], *note_still_improving(methods, settings), *note_short_runs(grid, finished)]
+    notes = [*about["notes"], *describe_students(methods, about["budget"]), *note_still_improving(methods, settings)]
+    notes += note_short_runs(grid, finished)
     notes += [*describe_unpaired(left), *describe_not_finite(judged), *old]
     facts = Run(grid.path / next(iter(finished.values()))[0].name)
     data = facts.read_json("data.json")
@@ -140,7 +142,7 @@ def find_common_settings(grid: Grid) -> Json:
     return {
         key: Path(str(value)).name if key == "data_dir" and value else value
         for key, value in options[0].items()
-        if key not in ("method", "seed") and all(each[key] == value for each in options)
+        if key not in ("method", "seed", "teacher") and all(each[key] == value for each in options)
     }
 
 
@@ -205,6 +207,7 @@ def describe_method(
         "equivalence": config.spec.describe_equivalence(config.optimizer, config.rate, config.decay, results[0]["steps"]),
         "epochs": count_epochs(results),
         "model": config.model,
+        "teacher": config.teacher["method"] if config.teacher else None,
         **found,
         "gain": gain._asdict() if gain else None,
         "share": share._asdict() if share else None,

@@ -23,13 +23,13 @@ def group_finished(grid: Grid) -> dict[str, list[Cell]]:
 
 def find_baseline(grid: Grid) -> str:
     """The method that gains are measured from."""
-    return next(cell.method for cell in grid.cells if is_baseline(cell.options["method"]))
+    return next(cell.method for cell in grid.cells if is_baseline(cell.options["method"]) and not cell.is_student)
 
 
 def find_reference(grid: Grid) -> str:
     """The method whose gain is the whole; of several that are finished, the one of the greatest size."""
     finished = group_finished(grid)
-    found = [cell for cell in grid.cells if is_reference(cell.options["method"])]
+    found = [cell for cell in grid.cells if is_reference(cell.options["method"]) and not cell.is_student]
     found.sort(key=lambda cell: (cell.method in finished, measure_size(cell.options["method"])), reverse=True)
     return found[0].method if found else find_role("reference")
 

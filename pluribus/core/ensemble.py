@@ -17,6 +17,7 @@ from .errors import Unsupported
 from .execution import Executor
 from .folding import Stack, copy_plain, freeze_layers, prepare_member
 from .losses import Criterion, combine_losses, compute_loss
+from .member_targets import MemberTargets
 from .members import Converted, name_layers
 from .passes import Plan
 from .prediction import predict_rows
@@ -137,9 +138,17 @@ class Ensemble(nn.Module):
         return x, y.expand(self.members, *y.shape)
 
     def loss(
-        self, x: Any, y: Tensor, criterion: Criterion | None = None, examples: int | None = None, temper: float = 1.0
+        self,
+        x: Any,
+        y: Tensor | MemberTargets,
+        criterion: Criterion | None = None,
+        examples: int | None = None,
+        temper: float = 1.0,
     ) -> Tensor:
         """The scalar to minimise: deal, forward, each member's criterion, plus `temper · penalty() / examples`.
+
+        `y` holds a target for each row, `[B]`; of a classification also the probabilities of its classes, `[B, C]`. Targets of
+        each member's own come as `MemberTargets`.
 
         A `temper` that rises from 0 to 1 lets variational layers learn from data before the penalty weighs in.
 
@@ -148,10 +157,10 @@ class Ensemble(nn.Module):
             views, targets = ensemble.deal(x, y)
             loss = ensemble.objective(parallel(views), targets)
         """
-        rows = pytrees.count_rows(x)
-        if y.dim() == 0 or len(y) != rows:
-            raise ValueError(f"there must be a target for each of {rows} rows, got targets of shape {list(y.shape)}")
-        views, targets = self.deal(x, y)
+        rows, values = pytrees.count_rows(x), y.values if isinstance(y, MemberTargets) else y
+        if values.dim() == 0 or len(values) != rows:
+            raise ValueError(f"there must be a target for each of {rows} rows, got targets of shape {list(values.shape)}")
+        views, targets = y.deal(self, x) if isinstance(y, MemberTargets) else self.deal(x, y)
         return self.objective(self(views), targets, criterion, examples, temper)
 
     def objective(

@@ -13,13 +13,48 @@ Criterion = Callable[[Tensor, Tensor], Tensor]
 """From the outputs of one member, `[B, C]`, and its targets, `[B, …]`, to a mean over rows."""
 
 
-def compute_loss(task: Task, output: Tensor, target: Tensor) -> Tensor:
-    """Cross-entropy (classes on the axis after the batch), or the mean squared error of a regression."""
+def compute_loss(task: Task, output: Tensor, target: Tensor, label_smoothing: float = 0.0) -> Tensor:
+    """Cross-entropy (classes on the axis after the batch), or the mean squared error of a regression.
+
+    Args:
+        output: `[B, C, …]`; one column, or none, is the logit of a yes.
+        target: labels `[B, …]`; of a classification also probabilities of the classes, in the shape of the output.
+        label_smoothing: the share of a classification's target that is spread over all classes.
+
+    Raises:
+        ValueError: the targets do not have the shape that the outputs ask for.
+
+    >>> output, label, probabilities = torch.tensor([[2.0, 0.0]]), torch.tensor([0]), torch.tensor([[1.0, 0.0]])
+    >>> compute_loss("classification", output, label) == compute_loss("classification", output, probabilities)
+    tensor(True)
+    """
     if task == "regression":
         return F.mse_loss(output, match_shape(target, output))
     if output.dim() == 1 or output.shape[1] == 1:
-        return F.binary_cross_entropy_with_logits(output, match_shape(target, output))
-    return F.cross_entropy(output, target)
+        target = match_shape(target, output)
+        return F.binary_cross_entropy_with_logits(output, target.lerp(target.new_full((), 0.5), label_smoothing))
+    if target.is_floating_point():
+        if target.shape != output.shape:
+            raise ValueError(
+                f"real targets of a classification are probabilities in the shape of the outputs, {list(output.shape)}, got "
+                f"{list(target.shape)}; labels must be whole numbers"
+            )
+        target = target.to(output.dtype)
+    return F.cross_entropy(output, target, label_smoothing=label_smoothing)
+
+
+def compute_probabilities(labels: Tensor, classes: int) -> Tensor:
+    """Labels as probabilities: `[B, …]` → one-hot `[B, C, …]`. Probabilities, and labels of one logit, stay in their shape.
+
+    >>> compute_probabilities(torch.tensor([1, 0]), 2)
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    if labels.is_floating_point():
+        return labels
+    if classes == 1:
+        return labels.to(torch.get_default_dtype())
+    return F.one_hot(labels, classes).movedim(-1, 1).to(torch.get_default_dtype())
 
 
 def combine_losses(criterion: Criterion | None, default: Criterion, outputs: Tensor, targets: Tensor, reduction: str) -> Tensor:

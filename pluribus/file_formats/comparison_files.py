@@ -192,6 +192,7 @@ class Method(Schema):
     equivalence: Text | None = None
     epochs: Count | NotNegative
     model: Settings | None = None
+    teacher: Text | None = None
     members: Size
     not_finite: Count = 0
     scores: Summaries

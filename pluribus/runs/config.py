@@ -67,6 +67,7 @@ class Config(Settings):
     )
     validation: Share = Field(0.1, description="share of the training rows that is set aside to judge by while training")
     rows: int | None = Field(None, ge=2, lt=2**63, description="train on so many rows only")
+    teacher: dict[str, str] | None = Field(None, description="a finished run, whose members the network learns from")
     recipe: str | None = Field(
         None, description=f"defaults for network and training: {', '.join(RECIPES)}; other options take precedence"
     )
@@ -89,6 +90,16 @@ class Config(Settings):
             raise ValueError(f"needs a name, got {quote(dict(value))}")
         return value
 
+    @field_validator("teacher", mode="before")
+    @classmethod
+    def _a_teacher(cls, value: Any) -> Any:
+        if isinstance(value, (str, os.PathLike)):  # it was typed: seen from the working folder
+            return {"run": str(Path(value).expanduser().resolve())}
+        known = {"run", "method", "digest"}
+        if isinstance(value, Mapping) and (not isinstance(value.get("run"), str) or not value["run"] or set(value) - known):
+            raise ValueError(f"must be the folder of a run, got {quote(dict(value))}")
+        return value
+
     @field_validator("data_dir", mode="before")
     @classmethod
     def _a_path(cls, value: Any) -> Any:
@@ -109,7 +120,8 @@ class Config(Settings):
     def title(self) -> str:
         """A title such as "mnist · lenet5 · mimo:members=3"."""
         data = self.data["name"] if self.data["name"] in SETS else Path(self.data["name"]).name
-        return " · ".join([data, *([format_choice(self.model)] if self.model else []), format_choice(self.method)])
+        method = name_student(format_choice(self.method), self.teacher)
+        return " · ".join([data, *([format_choice(self.model)] if self.model else []), method])
 
 
 def parse_method(method: Any) -> dict[str, Any]:
@@ -127,6 +139,15 @@ def parse_method(method: Any) -> dict[str, Any]:
     if not isinstance(method, Mapping) or not isinstance(method.get("name"), str):
         raise ConfigError(f"method must be {CHOICE}, got {quote(method)}")
     return dict(method)
+
+
+def name_student(method: str, teacher: Mapping[str, Any] | None) -> str:
+    """The name of a method, with that of its teacher if it has one.
+
+    >>> name_student("mimo", {"run": "../deep-seed0", "method": "deep-ensemble"}), name_student("mimo", None)
+    ('mimo ← deep-ensemble', 'mimo')
+    """
+    return method if not teacher else f"{method} ← {teacher.get('method', 'teacher')}"
 
 
 def describe_spec(spec: Spec) -> dict[str, Any]:
@@ -223,7 +244,7 @@ def read_config(path: Path, **changes: Any) -> Config:
 def save_config(config: Config, path: Path) -> None:
     """Write every setting as YAML: first data, network and method, then how to train."""
     content = config.model_dump(mode="json")
-    order = ["data", "data_dir", "model", "method", "recipe", "augment", "validation", "rows"]
+    order = ["data", "data_dir", "model", "method", "recipe", "augment", "validation", "rows", "teacher"]
     arranged = {key: content[key] for key in [*order, *(key for key in content if key not in order)]}
     write_yaml(path, arranged)
 

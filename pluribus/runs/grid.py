@@ -19,7 +19,7 @@ from ..experiments import Job, describe_unfinished, read_failure, run_jobs
 from ..file_formats.comparison_files import GridFile
 from ..file_formats.reading import read_yaml, write_yaml
 from ..file_formats.run_files import read_metrics
-from .config import Config, ConfigError, build_config, format_choice, parse_method, resolve_paths
+from .config import Config, ConfigError, build_config, format_choice, name_student, parse_method, resolve_paths
 from .consent import NOTHING, Consent, check_consent, get_consent, give_consent
 from .evaluation import EvaluationSettings, build_evaluation_settings
 from .loading import passed_objects
@@ -47,7 +47,18 @@ class Cell:
 
     @property
     def method(self) -> str:
-        return self.title or format_choice(self.options["method"])
+        return self.title or name_student(format_choice(self.options["method"]), self.options["teacher"])
+
+    @property
+    def is_student(self) -> bool:
+        """Whether it learns from another run."""
+        return self.options["teacher"] is not None
+
+    @property
+    def teacher(self) -> str:
+        """The name of the teacher's run beside this one; empty if it has none there."""
+        place = Path((self.options["teacher"] or {}).get("run", ""))
+        return place.name if place.parent == Path("..") else ""
 
     @property
     def seed(self) -> int:
@@ -133,16 +144,34 @@ class Grid:
             if report is not None:
                 report(states)
 
-        unfinished = run_jobs(
-            [self.make_job(cell) for cell in self.cells],
-            workers,
-            is_finished=lambda job: self.is_finished(cells[job.name]),
-            read_states=self.read_states,
-            report=report_states,
-        )
+        unfinished: dict[str, str] = {}
+        for stage in self.list_stages():
+            unfinished |= run_jobs(
+                [self.make_job(cell) for cell in stage],
+                workers,
+                is_finished=lambda job: self.is_finished(cells[job.name]),
+                read_states=self.read_states,
+                report=report_states,
+            )
         if unfinished and (whole or len(unfinished) == len(self.cells)):
             raise PluribusError(describe_unfinished(unfinished, len(self.cells), "runs"))
         return self.read_states()
+
+    def list_stages(self) -> list[list[Cell]]:
+        """The cells in the order in which they can run: those of a stage do not need one another, but earlier stages.
+
+        A student runs after its teacher, if that is a cell of the grid. Raises FileError if cells teach one another.
+        """
+        left, done, stages = list(self.cells), set[str](), []
+        names = {cell.name for cell in self.cells}
+        while left:
+            ready = [cell for cell in left if cell.teacher not in names - done]
+            if not ready:
+                raise FileError(f"{self.path / 'grid.yaml'} is damaged: {left[0].name} waits for itself as a teacher")
+            stages.append(ready)
+            done |= {cell.name for cell in ready}
+            left = [cell for cell in left if cell.name not in done]
+        return stages
 
     def make_job(self, cell: Cell) -> Job:
         """The job that trains and judges a cell. Raises FileError if a link leads out of the grid."""

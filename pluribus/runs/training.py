@@ -32,6 +32,7 @@ from .loading import build_network, check_unchanged, load_set, split_rows
 from .network_check import check_batch_of_one, check_network
 from .prediction import EvaluationCase
 from .run_folder import Run, describe_machine
+from .teachers import load_teacher
 
 
 def train_run(
@@ -66,6 +67,9 @@ def train_run(
     data = load_data(config)
     config = resolve_config(config, data)
     parts = split_rows(config, data)
+    teacher = load_teacher(config, run.path, data)
+    if teacher is not None:
+        config = config.model_copy(update={"teacher": teacher.entry})
     with read_as_data(run.path):
         made = convert_network(config, data)
     prepare_folder(run, config, data, resume)
@@ -84,6 +88,7 @@ def train_run(
             settings=config,
             preparation=data.preparation,
             augmentation=config.augment,
+            teacher=None if teacher is None else teacher.ensemble,
             callbacks=[MetricsWriter(run, describe_start(config, data, parts, run.path) if progress else ""), *callbacks],
             loggers=find_tensorboard_logger(run.path),
             progress=progress,
@@ -180,6 +185,10 @@ def resolve_config(config: Config, data: Data) -> Config:
         update["augment"] = "crop-flip" if data.name.startswith("cifar") else "none"
     elif config.augment != "none" and not data.has_images:
         raise ConfigError(f"augment {config.augment!r} is for images, and {data.name} has rows of numbers: choose none")
+    if data.task == "regression":
+        for name, off in (("mixup", 0.0), ("teacher_temperature", 1.0)):
+            if getattr(config, name) != off:
+                raise ConfigError(f"{name} is for a classification, and {data.name} is a regression: leave it out")
     return resolve_paths(config.model_copy(update=update))
 
 

@@ -23,8 +23,11 @@ from .settings import Settings
 CURE = "remove it, and resume from the one before"
 
 
-def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings) -> None:
-    """Raise FileError if the checkpoint is of another method, network or way of training, before anything is changed."""
+def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings, teacher: str | None = None) -> None:
+    """Raise FileError if the checkpoint is of another method, network or way of training, before anything is changed.
+
+    `teacher` is the digest of the teacher, if there is one.
+    """
     state = read_checkpoint(checkpoint)
     check_types(checkpoint, state)
     spec = state["pluribus"]["spec"]
@@ -43,9 +46,23 @@ def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings) -
                 f"the checkpoint {checkpoint} was made with {name} {quote(was)}, not {getattr(settings, name)!r}: resume with "
                 "the same settings, or begin in another folder"
             )
+    check_teacher(checkpoint, state["pluribus"].get("teacher"), teacher)
     own = {f"ensemble.{name}": (value.shape, value.is_floating_point()) for name, value in ensemble.state_dict().items()}
     if own != {name: (value.shape, value.is_floating_point()) for name, value in state["state_dict"].items()}:
         raise FileError(f"the checkpoint {checkpoint} is of another network: resume with that one, or begin in another folder")
+
+
+def check_teacher(checkpoint: Path, was: Any, now: str | None) -> None:
+    """Raise FileError unless the digest of the teacher is the one in the checkpoint; None stands for no teacher."""
+    if was == now:
+        return
+    if was is None:
+        raise FileError(
+            f"the checkpoint {checkpoint} is of a run without a teacher: resume without one, or begin in another folder"
+        )
+    if now is None:
+        raise FileError(f"the checkpoint {checkpoint} is of a run with a teacher: pass the same teacher again")
+    raise FileError(f"the checkpoint {checkpoint} is of a run with another teacher: pass the same one, with the same weights")
 
 
 def check_types(checkpoint: Path, state: dict[str, Any]) -> None:

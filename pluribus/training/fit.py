@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
+from ..core import pytrees
 from ..core.ensemble import Ensemble
 from ..core.errors import FileError
 from ..core.losses import Criterion
@@ -22,9 +23,11 @@ from ..data.dataset import Part
 from ..data.preparation import Preparation
 from .checkpoint_checks import check_checkpoint, explain_restoring
 from .checkpoints import CheckpointWriter, find_diverged, find_newest_checkpoint, list_checkpoints
+from .distillation import Teacher
 from .early_stopping import EarlyStopping
 from .interrupts import StopRequest
 from .lightning_module import Diverged, TrainingModule
+from .mixup import check_mixup
 from .progress import ProgressBar
 from .settings import Settings
 from .trainer import is_leader, make_trainer, silence_lightning
@@ -43,6 +46,7 @@ def fit(
     preparation: Preparation | None = None,
     augmentation: str = "none",
     criterion: Criterion | None = None,
+    teacher: Ensemble | Sequence[Ensemble] | None = None,
     callbacks: Sequence[L.Callback] = (),
     loggers: Sequence[Any] = (),
     progress: bool = True,
@@ -57,7 +61,10 @@ def fit(
         settings: how to train; `options` are settings by name (epochs, batch_size, optimizer, lr, schedule, warmup, patience,
             precision, devices and so on), and override them.
         preparation, augmentation: what is done to tensors in memory before the network sees them.
-        criterion: the loss of one member, `(output [B, C], target [B]) -> scalar`.
+        criterion: the loss of one member, `(output [B, C], target [B]) -> scalar`. With mixup, or with probabilities as
+            targets, it gets `[B, C]`.
+        teacher: a trained ensemble, or several, whose members this one learns from, as `pluribus.distil` describes. A run that
+            is resumed must get the same one again.
         callbacks, loggers: Lightning's.
         progress: show a progress bar.
 
@@ -66,8 +73,8 @@ def fit(
 
     Raises:
         TypeError: `ensemble` is no ensemble, or the data have none of these forms.
-        ValueError: a setting makes no sense.
-        FileError: `folder` holds the checkpoints of another run.
+        ValueError: a setting makes no sense, or the teacher does not fit.
+        FileError: `folder` holds the checkpoints of another run, or of one with another teacher.
         Diverged: the loss or the weights became NaN or infinite.
 
     >>> import torch, pluribus
@@ -94,7 +101,10 @@ def fit(
             "epochs auto needs validation rows to tell when the run has converged: pass some, or a number of epochs"
         )
 
-    module = TrainingModule(ensemble, settings, batches, rows, judged, preparation, criterion)
+    if teacher is not None and criterion is not None:
+        raise ValueError("a student's loss is that of its teacher's answers: leave criterion out, or teacher")
+    taught_by = None if teacher is None else Teacher(teacher)
+    module = TrainingModule(ensemble, settings, batches, rows, judged, preparation, criterion, taught_by)
     stop_request, stopping = StopRequest(), EarlyStopping(settings.patience) if settings.patience else None
     hooks: list[L.Callback] = [*callbacks, *([stopping] if stopping else []), *([ProgressBar()] if progress else [])]
     checkpoint = None
@@ -104,7 +114,7 @@ def fit(
             raise FileError(f"{place} holds the checkpoints of a run: resume it with resume=True, or name another folder")
         checkpoint = find_newest_checkpoint(place, ensemble) if resume else None
         if checkpoint is not None:
-            check_checkpoint(checkpoint, ensemble, settings)
+            check_checkpoint(checkpoint, ensemble, settings, None if taught_by is None else taught_by.digest)
         if is_leader():
             make_folder(place)
         hooks.append(CheckpointWriter(place, settings, stop_request))
@@ -195,6 +205,19 @@ def override_settings(settings: Settings, options: dict[str, Any]) -> Settings:
 
 
 def prepare_ensemble(module: TrainingModule, batches: Batches) -> None:
-    """Find where members diverge before the first step, so that every step draws the same amount of noise."""
-    if module.ensemble.executor.plan is None:  # a batch is made only if it is needed
-        module.ensemble.executor.prepare(module.ensemble, module.cast(next(iter(batches)).x))
+    """Find where members diverge before the first step, so that every step draws the same amount of noise.
+
+    Raises ValueError if the rows cannot be mixed, or the teacher does not fit.
+    """
+    ensemble, mixes = module.ensemble, module.settings.mixup > 0
+    if ensemble.executor.plan is not None and not mixes and module.teacher is None:
+        return  # a batch is made only if it is needed
+    x = module.cast(next(iter(batches)).x)
+    ensemble.executor.prepare(ensemble, x)
+    if mixes:
+        check_mixup(ensemble, x)
+        with torch.random.fork_rng(devices=[]):
+            shape = ensemble.predict(pytrees.take_rows(x, 2)).outputs.shape
+        module.classes = shape[2] if len(shape) > 2 else 1
+    if module.teacher is not None:
+        module.teacher.check(ensemble, x)

@@ -9,14 +9,14 @@ from typing import Any
 
 import lightning as L
 import torch
-import torch.nn.functional as F
 from lightning.pytorch.utilities.types import STEP_OUTPUT
 from torch import Tensor
 
 from ..core import pytrees
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError, FileError, PluribusError
-from ..core.losses import Criterion, count_losses
+from ..core.losses import Criterion, compute_loss, compute_probabilities, count_losses
+from ..core.member_targets import MemberTargets
 from ..core.predictive import Predictive
 from ..core.pytrees import Views
 from ..core.seeds import derive_seed, set_seed
@@ -25,13 +25,15 @@ from ..data.batches import Batch, Batches
 from ..data.preparation import Preparation
 from ..metrics.streaming import Tally
 from . import optimizers
+from .distillation import Teacher, make_distillation_criterion
+from .mixup import mix_rows
 from .phases import Phases, plan_phases
 from .settings import Settings
 from .whole_batch import WholeBatch
 
 BINDING = ("seed", "batch_size", "optimizer", "momentum", "beta1", "nesterov", "precision")
 """Settings that a resumed run must keep. Others (epochs, lr, schedule) may be changed."""
-STEP, VALIDATION = 3, 4  # what a seed is derived for; the data use 1 and 2
+STEP, VALIDATION, MIXUP, TEACHER = 3, 4, 7, 8  # what a seed is derived for; data and runs use 1, 2, 5 and 6
 
 
 class Diverged(PluribusError):
@@ -45,6 +47,7 @@ class TrainingModule(L.LightningModule):
         rows: number of training rows; the penalty is divided by it.
         preparation: turns standardised outputs of a regression back into the units of its targets.
         criterion: the loss of one member; by default the loss of the task, with the label smoothing of the settings.
+        teacher: what the ensemble learns from besides the targets.
     """
 
     def __init__(
@@ -56,12 +59,16 @@ class TrainingModule(L.LightningModule):
         validation: Batches | None = None,
         preparation: Preparation | None = None,
         criterion: Criterion | None = None,
+        teacher: Teacher | None = None,
     ) -> None:
         super().__init__()
         self.ensemble = ensemble
         self.settings, self.train_batches, self.validation_batches, self.rows = settings, train, validation, rows
         self.preparation = preparation or Preparation()
-        self.criterion = criterion or make_criterion(ensemble, settings.label_smoothing)
+        self.teacher = teacher
+        self.criterion = criterion or make_criterion(ensemble, settings, teacher is not None)
+        self.classes = 0
+        """C, which mixup needs to know."""
         self.epoch_loss = [0.0, 0]  # sum of the losses in this epoch so far, and their number
         self.last_loss = float("nan")
         self.parts = count_losses(ensemble)
@@ -85,8 +92,8 @@ class TrainingModule(L.LightningModule):
             if batches is not None:
                 batches.rank, batches.world = self.global_rank, self.trainer.world_size
         if self.trainer.world_size > 1:
-            # Rows are dealt over the whole batch, so that every process needs all of them.
-            self.train_batches.whole = deals_rows(self.ensemble)
+            # Rows are dealt and mixed over the whole batch, so that every process needs all of them.
+            self.train_batches.whole = deals_rows(self.ensemble) or self.settings.mixup > 0
             # In compiled code a process has batch statistics of its own, for which it needs two rows.
             each = 2 if self.settings.compile else 1
             self.train_batches.least = count_least_rows(self.ensemble, each * self.trainer.world_size)
@@ -114,12 +121,13 @@ class TrainingModule(L.LightningModule):
         self.train_batches.epoch = self.current_epoch
 
     def training_step(self, batch: Batch, batch_idx: int) -> STEP_OUTPUT:
-        x, y, share = batch
         step, epoch = self.global_step, len(self.train_batches)
-        set_seed(derive_seed(self.settings.seed, STEP, step, 0))  # the same in all processes
         self.is_computing = True
-        views, targets = self.ensemble.deal(self.ensemble.executor.lay_out(self.cast(x)), y)
-        if self.train_batches.whole:
+        x, y, share, is_own = self.prepare_batch(batch, step)
+        set_seed(derive_seed(self.settings.seed, STEP, step, 0))  # the same in all processes
+        x = self.ensemble.executor.lay_out(x)
+        views, targets = y.deal(self.ensemble, x) if isinstance(y, MemberTargets) else self.ensemble.deal(x, y)
+        if not is_own:
             views, targets, share = take_dealt_rows(views, targets, share)
         temper = optimizers.compute_penalty_factor(step, epoch, self.settings)
         loss = self.ensemble.objective(self.answer(views, share), targets, self.criterion, self.rows, temper)
@@ -129,6 +137,26 @@ class TrainingModule(L.LightningModule):
             self.read_losses()
         self.is_computing = False
         return loss
+
+    def prepare_batch(self, batch: Batch, step: int) -> tuple[Any, Tensor | MemberTargets, Share, bool]:
+        """Mix a batch, and ask the teacher about it → inputs, targets, the share, and whether the rows are this process's own.
+
+        They are all rows of the batch where a method deals over the whole batch.
+        """
+        x, y, share = self.cast(batch.x), batch.y, batch.share
+        is_own = not self.train_batches.whole
+        if self.settings.mixup:
+            seed = derive_seed(self.settings.seed, MIXUP, step)  # the same in all processes
+            x, y = mix_rows(x, compute_probabilities(y, self.classes), self.settings.mixup, seed)
+            if not is_own and not deals_rows(self.ensemble):
+                x, y = pytrees.map_tensors(share.take, x), share.take(y)
+                is_own = True
+        if self.teacher is None:
+            return x, y, share, is_own
+        self.teacher.move(y.device)
+        set_seed(derive_seed(self.settings.seed, TEACHER, step))
+        with WholeBatch(share).forward() if is_own and share.world > 1 else contextlib.nullcontext():
+            return x, self.teacher.make_targets(self.ensemble, x, y, self.settings.teacher_temperature), share, is_own
 
     def on_train_batch_end(self, *_: Any) -> None:
         self.has_stepped = True
@@ -246,7 +274,7 @@ class TrainingModule(L.LightningModule):
             "spec": self.ensemble.spec.to_json(),
             "settings": self.settings.model_dump(mode="json", include=set(BINDING)),
             "steps": len(self.train_batches),
-        }
+        } | ({} if self.teacher is None else {"teacher": self.teacher.digest})
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         kept = checkpoint["pluribus"]
@@ -260,11 +288,13 @@ class TrainingModule(L.LightningModule):
         self.train_batches.epoch, self.train_batches.start = epoch, done
 
 
-def make_criterion(ensemble: Ensemble, share: float) -> Criterion | None:
-    """Return cross-entropy with label smoothing, or None where the default loss of the task does."""
-    if share == 0 or ensemble.task == "regression":
+def make_criterion(ensemble: Ensemble, settings: Settings, has_teacher: bool) -> Criterion | None:
+    """Return the loss that the settings describe, or None where the default loss of the task does."""
+    if has_teacher:
+        return make_distillation_criterion(ensemble.task, settings)
+    if settings.label_smoothing == 0 or ensemble.task == "regression":
         return None
-    return lambda output, target: F.cross_entropy(output, target, label_smoothing=share)
+    return lambda output, target: compute_loss(ensemble.task, output, target, settings.label_smoothing)
 
 
 def deals_rows(ensemble: Ensemble) -> bool:

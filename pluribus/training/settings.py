@@ -20,6 +20,7 @@ Positive = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 _COUNT: TypeAdapter[int] = TypeAdapter(Count)
+WholeShare = Annotated[float, Field(ge=0, le=1)]
 
 
 class Settings(BaseModel):
@@ -56,6 +57,9 @@ class Settings(BaseModel):
 
     kl_warmup: NotNegative = Field(0.0, description="epochs in which the penalty (the KL of variational layers) rises")
     label_smoothing: Share = Field(0.0, description="part of the target that is spread over all classes")
+    mixup: NotNegative = Field(0.0, description="α of mixup: batches are mixed with their own rows in another order; 0 is off")
+    teacher_weight: WholeShare = Field(0.9, description="of a student: share of its teacher's answers in the loss")
+    teacher_temperature: Positive = Field(1.0, description="of a student: temperature of its teacher's answers and its own")
     clip: Positive | None = Field(None, description="largest norm of the gradient")
     precision: Precision = Field("32", description="32, 64, bf16-mixed or 16-mixed")
     compile: bool = Field(False, description="torch.compile the network; each of several processes then has its own noise")

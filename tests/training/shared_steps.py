@@ -129,6 +129,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     loader: bool = False
     slow: bool = False
+    teacher: Spec | None = None
 
 
 CASES = {
@@ -161,6 +162,12 @@ CASES = {
     "heads": Case(make_both, Multihead(members=3), slow=True),
     "deep": Case(make_both, DeepEnsemble(members=2), slow=True),
     "deep mimo": Case(make_both, DeepEnsemble(members=2, of=MIMO(members=2))),
+    "mixup": Case(make_both, Multihead(members=2), {"mixup": 0.4}),
+    "mixup, mimo": Case(make_both, MIMO(members=2), {"mixup": 0.4}),
+    "mixup, loader": Case(make_plain, Single(), {"mixup": 0.4}, loader=True, slow=True),
+    "taught": Case(make_both, Multihead(members=2), {"mixup": 0.4}, teacher=MCDropout(samples=3)),
+    "taught, mimo": Case(make_both, MIMO(members=2), teacher=MCDropout(samples=3), slow=True),
+    "taught, one member": Case(make_normalized, Single(), teacher=DeepEnsemble(members=2), slow=True),
     "deep mc dropout": Case(make_dropping, DeepEnsemble(members=2, of=MCDropout(samples=2)), slow=True),
 }
 
@@ -171,7 +178,8 @@ def train(case: Case, **options: Any) -> tuple[list[dict[str, float]], dict[str,
     ensemble = pluribus.ensemble(case.make(), case.spec, example=torch.randn(2, 2, 6, 6)).double()
     x, y = torch.randn(ROWS, 2, 6, 6, dtype=torch.double), torch.arange(ROWS) % 3
     data: Any = DataLoader(TensorDataset(x, y), BATCH, shuffle=True) if case.loader else (x, y)
-    settings = {"epochs": 1, "batch_size": BATCH, "optimizer": "sgd", "accelerator": "cpu", "seed": 5}
+    teacher = None if case.teacher is None else pluribus.ensemble(make_dropping(), case.teacher).double()
+    settings = {"epochs": 1, "teacher": teacher, "batch_size": BATCH, "optimizer": "sgd", "accelerator": "cpu", "seed": 5}
     history = pluribus.fit(ensemble, data, (x[:15], y[:15]), progress=False, **settings | case.options | options)
     return history, ensemble.state_dict()
 
