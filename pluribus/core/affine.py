@@ -26,6 +26,11 @@ BATCHED_OUTPUTS, BATCHED_WEIGHTS = 32, 2**17
 """Linear layers with at least so many outputs, and at most so many weights in all members, run as a batch of products even
 where the rows are shared; measured by `pluribus bench --part targets --networks mlp`."""
 AFFINE: tuple[type[nn.Module], ...] = (nn.Linear, *CONVOLUTIONS)
+NORMS: tuple[type[nn.Module], ...] = (
+    *(nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm),
+    *(nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
+)
+"""Layers that normalise what a layer answers."""
 
 _requested = threading.local()
 """The output padding that follows from the size a transposed convolution was called with."""

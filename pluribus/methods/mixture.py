@@ -15,17 +15,12 @@ summed ("mean" by option); what flooring leaves of the budget goes to the groups
 to within one template, up to the most that the layers can mix. A group has at least two templates (M if disjoint): with one,
 members would differ in sign and scale only, and the scale is undone by the normalisation that follows.
 
-The steps of SGD are those of a plain network, because gradients are scaled. Without that, a step at the rate lr would move the
-weights w of a layer, whose coefficients have the length c, by
-
-    −lr · c² · ∂L/∂w              through its own templates,
-    −lr · T ⟨T, ∂L/∂w⟩            through the coefficient of the template T: |T|² times as fast along T,
-
-and the templates by the sum of M members. So the gradient of w is divided by c² √M, that of the coefficients by |T|² as well:
-c² is up to 30 where one blob serves layers of different scale, and |T|² is about twice the number of outputs, so that SGD
-diverged within four steps. Adam divides each gradient by its own size. For Adam it matters that the scale of the weights stands
-in the numbers: when they were drawn from N(0, 1), with the scale (about 0.02) in the coefficients, a step moved the weights by
-0.1 %, where it moves those of a plain network by 1 to 5 %.
+The steps of SGD are those of a plain network, because gradients are scaled. Without that, a step would move the weights w of a
+layer, whose coefficients have the length c, by −lr · c² · ∂L/∂w through its own templates, by −lr · T ⟨T, ∂L/∂w⟩ through the
+coefficient of a template T, and by the gradients of the other members. So the gradient of w is divided by c² √M, that of the
+coefficients by |T|² as well: c² is up to 30 where one blob serves layers of different scale, and |T|² about twice the number of
+outputs; SGD diverged within four steps. For Adam, the scale of the weights must stand in the numbers: with numbers from N(0, 1)
+and the scale (about 0.02) in the coefficients, a step moved w by 0.1 %, where it moves a plain network's by 1 to 5 %.
 
 "MixtureEnsembles: Leveraging Parameter Sharing for Efficient Ensembles", 2021; Savarese & Maire, 2019; Plummer et al., 2020.
 """
@@ -39,7 +34,7 @@ from typing import Any, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from ..core.affine import AFFINE, Affine, get_weight_and_bias
+from ..core.affine import AFFINE, NORMS, Affine, get_weight_and_bias
 from ..core.describe import count_parameters
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
@@ -48,19 +43,6 @@ from ..core.initialization import measure_scale
 from ..core.members import MemberLayer, PerMember
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject, copy_with
-
-NORMS = (
-    nn.BatchNorm1d,
-    nn.BatchNorm2d,
-    nn.BatchNorm3d,
-    nn.SyncBatchNorm,
-    nn.LayerNorm,
-    nn.GroupNorm,
-    nn.RMSNorm,
-    nn.InstanceNorm1d,
-    nn.InstanceNorm2d,
-    nn.InstanceNorm3d,
-)
 
 
 @dataclass(frozen=True)
