@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 import yaml
 
-from pluribus.runs.evaluation import build_evaluation_settings
+from pluribus.runs.consent import ConsentError, get_consent
+from pluribus.runs.evaluation import build_evaluation_settings, evaluate_run
+from pluribus.runs.prediction import predict_files
 
-from .conftest import called
+from .conftest import call_pluribus
 from .files import nets
 from .test_wrong_input import check, digest
 
@@ -29,6 +31,7 @@ ATTACKS = {  # tests/models/test_factories.py has more names
     "a text with control characters": {"name": "payload:\x1b[31mbuild\n"},
 }
 OF_ALL_KINDS = ("os:system", "torch:load", "payload:build")
+"""A module of Python, a function of a library, and a module in the folder."""
 PAYLOAD = "open('sprung', 'w').close()\nfrom torch import nn\ndef build(inputs, outputs): return nn.Linear(inputs, outputs)\n"
 
 
@@ -95,8 +98,17 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("command", COMMANDS)
+REPRESENTATIVES = [COMMANDS[0], COMMANDS[3], *list(GRIDS)[:2]]
+"""Commands that read a run, a configuration, a grid and a comparison: they are tried with every attack."""
+ATTACKED = [
+    (command, attack)
+    for command in COMMANDS
+    for attack, model in ATTACKS.items()
+    if command in REPRESENTATIVES or model["name"] in OF_ALL_KINDS
+]
+
+
+@pytest.mark.parametrize(("command", "attack"), ATTACKED)
 def test_nothing_in_a_file_runs(command, attack, pluribus, a_copy, work, monkeypatch):
     """Neither without consent nor with it, and also in the folder itself with that on the path, as `python -m` puts it."""
     model = ATTACKS[attack]
@@ -117,7 +129,7 @@ def test_nothing_in_a_file_runs(command, attack, pluribus, a_copy, work, monkeyp
         assert "\x1b" not in answer.err
         after = digest(work)
         assert not any("sprung" in name for name in after), consent
-        if not consent and GRIDS.get(command) != "finished":  # with consent, a grid begins, and its runs fail
+        if GRIDS.get(command) != "finished":  # there, a finished run is evaluated, and the refusal is recorded
             assert after == before
     assert not {"payload", "package", "package.payload"} & set(sys.modules)
 
@@ -143,7 +155,7 @@ def own(tmp_path_factory):
     line = "train --data digits --rows 64 --epochs 1 --batch-size 32 --model nets:build:hidden=5 --quiet --out"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        assert called(*line.split(), "run") == 0
+        assert call_pluribus(*line.split(), "run") == 0
     return folder
 
 
@@ -186,6 +198,30 @@ def test_repeating_a_factory_keeps_its_options_in_the_file(mine, pluribus, work)
     assert yaml.safe_load((work / "again/config.yaml").read_text())["model"] == {"name": "nets:build", "hidden": 5}
     assert pluribus("train --config run/config.yaml --model nets:build:hidden=3 --quiet --out other").code == 0
     assert yaml.safe_load((work / "other/config.yaml").read_text())["model"] == {"name": "nets:build", "hidden": 3}
+
+
+@pytest.mark.parametrize("trust", ["nets:build", ["other:net", "nets:build"], True])
+def test_functions_that_read_a_run_take_trust_in_python(trust, mine, work, monkeypatch):
+    monkeypatch.chdir(work)
+    np.savez("digit.npz", x=np.zeros((1, 1, 8, 8), np.uint8))
+    calls = [lambda **how: list(predict_files(mine, [Path("digit.npz")], **how)), lambda **how: evaluate_run(mine, **how)]
+    for call in calls:
+        for refused in ({}, {"trust": "nets:other"}):
+            with pytest.raises(ConsentError, match=r'names the network nets:build.*trust="nets:build"'):
+                call(**refused)
+        assert call(trust=trust)
+    assert not get_consent().names, "consent ends with the call"
+
+
+@pytest.mark.parametrize(
+    "command", ["train --config run/config.yaml --seeds 2 --out new --trust", "train --resume grid --trust"]
+)
+def test_a_grid_with_a_factory_that_cannot_be_imported_does_not_begin(command, mine, pluribus, work):
+    config = rewrite(mine / "config.yaml", model={"name": "nets:missing"})
+    plan(work / "grid", {"single-seed0": config}, comparison=False)
+    before = digest(work)
+    check(pluribus(command), "the module nets has no 'missing'")
+    assert digest(work) == before
 
 
 @pytest.mark.parametrize(
