@@ -12,7 +12,7 @@ from ..core.terminal import assemble_text, create_console
 from ..papers import SCALES, select_recipes
 from ..papers.page import MARKS, format_duration, format_value
 from ..papers.reproduction import Reproduction
-from ..papers.results import locate_result, read_result, save_result
+from ..papers.results import read_result, save_result
 
 Json = dict[str, Any]
 STYLES = {"reproduced": "green", "direction reproduced": "yellow", "not reproduced": "red", "not run at this scale": "dim"}
@@ -56,7 +56,7 @@ def print_recipes(out: Path, names: list[str]) -> None:
     for scale in SCALES:
         table.add_column(scale, no_wrap=True)
     for recipe in select_recipes(names):
-        states = [format_state(read_result(locate_result(out, recipe, scale))) for scale in SCALES]
+        states = [format_state(read_result(out, recipe, scale)) for scale in SCALES]
         table.add_row(recipe.id, recipe.title, *states)
     console = create_console()
     console.print(table)

@@ -1,22 +1,25 @@
 """The records of `pluribus reproduce`: the result of a recipe, what one cell measured, and a training that recipes share."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from .schema import Count, NotNegative, Schema, Text, Texts
+
+Measured = TypeVar("Measured")
+"""The schema of what a cell of one recipe measured, which stands in the recipe."""
 
 Json = dict[Text, Any]
 Row = dict[Text, Text | float | int | bool | None]
 
 
-class PaperCell(Schema):
-    """found.json, and each cell of a recorded result. What it measured, `found`, is known to its recipe alone."""
+class PaperCell(Schema, Generic[Measured]):
+    """found.json, and each cell of a recorded result: `PaperCell[schema]` also checks what the cell measured, `found`."""
 
     cure: ClassVar[str] = "delete it to measure the cell again"
 
     options: Json
     seconds: NotNegative
     about: Json
-    found: Any
+    found: Measured
 
 
 class PaperVerdict(Schema):
@@ -26,8 +29,8 @@ class PaperVerdict(Schema):
     evidence: Text
 
 
-class PaperResult(Schema):
-    """<artefact>.<scale>.json, as `pluribus.papers.results` describes it."""
+class PaperResult(Schema, Generic[Measured]):
+    """<artefact>.<scale>.json, as `pluribus.papers.results` describes it: `PaperResult[schema]` also checks its cells."""
 
     holds: ClassVar[str] = "what `pluribus reproduce` leaves"
     cure: ClassVar[str] = "move it away, or name another --out"
@@ -49,7 +52,7 @@ class PaperResult(Schema):
     paper: list[Row]
     verdicts: list[PaperVerdict]
     figure: bool
-    cells: dict[Text, PaperCell]
+    cells: dict[Text, PaperCell[Measured]]
 
 
 class SharedTraining(Schema):

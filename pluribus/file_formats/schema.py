@@ -27,8 +27,12 @@ Number = Finite | None
 """None stands for NaN and infinity, which a diverged run leaves and JSON has no word for."""
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+"""A share of a whole: an accuracy, say."""
 Scores = Annotated[dict[Text, Number], Field(max_length=MOST_ENTRIES)]
 Curve = Annotated[list[Number], Field(max_length=MOST_ENTRIES)]
+Values = Annotated[list[Finite], Field(min_length=1, max_length=MOST_ENTRIES)]
+Pair = Annotated[list[Finite], Field(min_length=2, max_length=2)]
 Texts = Annotated[list[Text], Field(max_length=MOST_ENTRIES)]
 Range = Annotated[list[Number], Field(min_length=2, max_length=2)]
 """The low and the high end of an interval."""

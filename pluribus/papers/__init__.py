@@ -14,7 +14,19 @@ from ..core.suggestions import describe_unknown
 from .recipe import SCALES, Found, Json, Recipe, Scale, Workspace
 from .verdicts import OUTCOMES, Verdict
 
-__all__ = ["OUTCOMES", "PAPERS", "SCALES", "Found", "Json", "Recipe", "Scale", "Verdict", "Workspace", "chosen", "recipes"]
+__all__ = [
+    "OUTCOMES",
+    "PAPERS",
+    "SCALES",
+    "Found",
+    "Json",
+    "Recipe",
+    "Scale",
+    "Verdict",
+    "Workspace",
+    "load_recipes",
+    "select_recipes",
+]
 
 PAPERS = ("variance",)
 """The folders beside this file that hold recipes."""

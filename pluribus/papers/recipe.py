@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ..core.files import write_file
+from ..file_formats.schema import Schema
 from .verdicts import Verdict
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class Recipe:
     scales: Mapping[str, Scale]
     measure: Callable[[Json, Workspace], Any]
     """Measures one cell: its options and folders go in, JSON comes out."""
+    measured: type[Schema]
+    """The schema of what `measure` returns: a result is checked by it whenever it is read."""
     tabulate: Callable[[Found], list[Json]]
     """Makes the rows of the table."""
     judge: Callable[[Found], list[Verdict]]

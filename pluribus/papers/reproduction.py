@@ -64,11 +64,13 @@ class Reproduction:
 
     def read_cell(self, name: str) -> Json | None:
         """Return what a cell left in its folder, or None if it is not finished with the present options."""
-        return self._match(name, _read_cell(self.folder / name / "found.json"))
+        path = self.folder / name / "found.json"
+        cell = read_json(path, PaperCell.__class_getitem__(self.recipe.measured)) if path.is_file() else None
+        return self._match(name, cell)
 
     def read_cells(self) -> dict[str, Json]:
         """Return the cells that are finished, by name: from their folders, or from the results that were recorded."""
-        recorded = results.read_result(results.locate_result(self.out, self.recipe, self.scale)).get("cells", {})
+        recorded = results.read_result(self.out, self.recipe, self.scale).get("cells", {})
         cells = {name: self.read_cell(name) or self._match(name, recorded.get(name)) for name in self.cells}
         return {name: cell for name, cell in cells.items() if cell is not None}
 
@@ -164,11 +166,6 @@ class _Recorder:
         if self.recorded < finished < total:
             results.save_result(job.out, job.recipe, job.scale, job.read_cells())
         self.recorded = finished
-
-
-def _read_cell(path: Path) -> Json | None:
-    """Return what a cell left, or None if it left nothing."""
-    return read_json(path, PaperCell) if path.is_file() else None
 
 
 def _read_state(folder: Path) -> str:

@@ -27,13 +27,14 @@ def locate_result(out: Path, recipe: Recipe, scale: str) -> Path:
     return out / recipe.paper_name / "results" / f"{recipe.name}.{scale}.json"
 
 
-def read_result(file: Path) -> Json:
-    """Return a recorded result, or {} if there is no file.
+def read_result(out: Path, recipe: Recipe, scale: str) -> Json:
+    """Return the recorded result of a recipe at a scale, or {} if there is none below the folder `out`.
 
     Raises:
-        FileError: if the file holds something else; it must not be overwritten then.
+        FileError: if the file holds something else, or cells that measured something else; it must not be overwritten then.
     """
-    return read_json(file, PaperResult) if file.exists() else {}
+    file = locate_result(out, recipe, scale)
+    return read_json(file, PaperResult.__class_getitem__(recipe.measured)) if file.exists() else {}
 
 
 def save_result(out: Path, recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
@@ -94,7 +95,7 @@ def build_result(recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
 def find_best_result(out: Path, recipe: Recipe) -> Json:
     """Return the complete result at the largest scale, or {}."""
     for scale in reversed(SCALES):
-        result = read_result(locate_result(out, recipe, scale))
+        result = read_result(out, recipe, scale)
         if result.get("complete"):
             return result
     return {}

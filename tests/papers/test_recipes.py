@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from pydantic import ValidationError
 
 from pluribus.papers import SCALES, load_recipes
 from pluribus.papers.page import format_page
@@ -99,11 +100,26 @@ def test_the_published_setting_has_the_published_size_and_takes_a_step(training)
 @pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.id)
 def test_what_is_recorded_follows_from_its_cells(recipe):
     """Rows and verdicts were not typed in: they come of the cells by the recipe's rules."""
-    recorded = read_result(locate_result(RECORDED, recipe, "cpu"))
+    recorded = read_result(RECORDED, recipe, "cpu")
     if not recorded:
         pytest.skip("nothing is recorded")
     again = json.loads(json.dumps(build_result(recipe, "cpu", recorded["cells"])))
     assert again == recorded
+
+
+@pytest.mark.parametrize("recipe", EVERY, ids=lambda recipe: recipe.id)
+def test_a_recorded_cell_without_a_number_or_with_a_text_for_one_is_refused(recipe):
+    recorded = read_result(RECORDED, recipe, "cpu")
+    if not recorded:
+        pytest.skip("nothing is recorded")
+    found = next(iter(recorded["cells"].values()))["found"]
+    recipe.measured.model_validate(found)
+    optional = {name for name, field in recipe.measured.model_fields.items() if not field.is_required()}
+    wrong = [found | {name: "text"} for name in found]
+    wrong += [{key: value for key, value in found.items() if key != name} for name in found if name not in optional]
+    for each in wrong:
+        with pytest.raises(ValidationError):
+            recipe.measured.model_validate(each)
 
 
 def test_the_recorded_page_follows_from_the_recorded_results():

@@ -11,10 +11,17 @@ import pytest
 from pluribus import papers
 from pluribus.cli.show_reproduce import print_recipes
 from pluribus.core.errors import FileError, PluribusError
+from pluribus.file_formats.reading import write_json
+from pluribus.file_formats.schema import Count, Finite, Schema
 from pluribus.papers import Recipe, Scale, results
 from pluribus.papers.page import format_page, format_table, format_value
 from pluribus.papers.reproduction import Reproduction, reproduce
 from pluribus.papers.verdicts import judge_claim
+
+
+class Measured(Schema):
+    value: Finite
+    seed: Count
 
 
 def counted(options, workspace):
@@ -35,6 +42,7 @@ def recipe(values=(1, 2, 3), **changes):
         "source": "table 1",
         "scales": dict.fromkeys(("smoke", "cpu", "paper"), Scale("Small.", cells)),
         "measure": counted,
+        "measured": Measured,
         "tabulate": lambda found: [{"name": name, "value": cell["value"]} for name, cell in found.items()],
         "judge": lambda found: [judge_claim("All are there.", "three", f"{len(found)}", len(found) == 3)],
         "columns": {"name": "cell", "value": "value, units"},
@@ -69,8 +77,7 @@ def test_a_result_holds_rows_paper_seeds_versions_machine_duration_and_verdicts(
         assert cell["seconds"] >= 0
         assert cell["about"]["versions"]["torch"]
         assert cell["about"]["machine"]["cores"]
-    file = results.locate_result(job().out, job().recipe, "cpu")
-    assert results.read_result(file) == json.loads(json.dumps(result))
+    assert results.read_result(job().out, job().recipe, "cpu") == json.loads(json.dumps(result))
 
 
 def test_a_finished_cell_is_never_measured_again(job):
@@ -99,7 +106,7 @@ def test_one_cell_that_fails_does_not_stop_the_others_and_can_be_tried_again(job
     with pytest.raises(PluribusError, match=r"1 of 3 cells did not finish; cell -1: ValueError: values must not be negative"):
         reproduce(job(recipe((1, -1, 3))))
     assert marks(job()) == [-1, 1, 3]
-    found = results.read_result(results.locate_result(job().out, job().recipe, "cpu"))
+    found = results.read_result(job().out, job().recipe, "cpu")
     assert not found["complete"]
     assert found["verdicts"] == []
     assert [row["value"] for row in found["rows"]] == [1, 3]
@@ -158,6 +165,27 @@ def test_a_damaged_result_is_not_overwritten(job):
     with pytest.raises(FileError, match="does not hold what `pluribus reproduce` leaves"):
         reproduce(job())
     assert file.read_text() == "no JSON"
+
+
+@pytest.mark.parametrize("found", [{"value": "1", "seed": 0}, {"value": 1}, {"value": 1, "seed": 0, "more": 2}, [1, 0], None])
+def test_what_a_cell_measured_is_refused_unless_it_is_what_its_recipe_measures(job, found):
+    """The digest is right: somebody wrote the file anew."""
+    cell = reproduce(job())["cells"]["cell 1"]
+    file = job().folder / "cell 1" / "found.json"
+    write_json(file, cell | {"found": found})
+    with pytest.raises(FileError, match=r"found\.json is damaged, it .*found.*: delete it to measure the cell again"):
+        reproduce(job())
+
+
+def test_a_recorded_result_is_refused_if_a_cell_measured_something_else(job):
+    result = reproduce(job())
+    result["cells"]["cell 2"]["found"]["value"] = None
+    file = results.locate_result(job().out, job().recipe, "cpu")
+    write_json(file, result)
+    before = file.read_bytes()
+    with pytest.raises(FileError, match="does not hold what `pluribus reproduce` leaves"):
+        reproduce(job())
+    assert file.read_bytes() == before
 
 
 def test_the_table_shows_ours_with_the_papers_in_brackets(job):

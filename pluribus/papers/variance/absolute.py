@@ -1,5 +1,6 @@
 """variance/absolute: a zero-mean dense layer followed by the absolute value."""
 
+from ...file_formats.schema import Schema, Share, Size
 from ...methods.variance import Variance
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, format_percent, judge_claim, skip_claim, wilson_margin
@@ -18,6 +19,14 @@ def list_cells(scale: str, cifar: bool = False) -> dict[str, Json]:
     if cifar:
         found["VGG-like, CIFAR-10, |·|"] = configure_vgg(scale, Variance(include=VGG_DENSE), dense_activation="absolute")
     return {name: {"seed": 0, "training": training.to_json()} for name, training in found.items()}
+
+
+class Measured(Schema):
+    """Accuracies of one draw and of twenty, and the number of test rows."""
+
+    one: Share
+    many: Share
+    rows: Size
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -72,6 +81,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={"network": "network", "one": "one draw, %", "many": "20 draws, %"},

@@ -1,13 +1,15 @@
 """variance/figure-1: a bottleneck of two variance neurons that tells four classes apart, in two ways."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import torch
+from pydantic import Field
 
 import pluribus
 
 from ...data import load as load_data
+from ...file_formats.schema import Finite, Pair, Schema, Share
 from ...methods.variance import Variance
 from ...reports.svg import marker_style, style_axes
 from ...training.fit import fit
@@ -29,6 +31,16 @@ SHOWN = 400
 
 def list_cells(seeds: int, epochs: int, rows: int) -> dict[str, Json]:
     return {f"seed {seed}": {"seed": seed, "epochs": epochs, "rows": rows} for seed in range(seeds)}
+
+
+class Measured(Schema):
+    """Accuracies of one draw and of twenty; log σ of both neurons by class, `[4, 2]`; points to draw: x, y and their class."""
+
+    one: Share
+    many: Share
+    log_std: Annotated[list[Pair], Field(min_length=4, max_length=4)]
+    points: Annotated[list[Annotated[list[Finite], Field(min_length=3, max_length=3)]], Field(max_length=SHOWN)]
+    correlation: Finite | None = None  # results that were recorded earlier have it; it follows from log_std
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -153,6 +165,7 @@ RECIPE = Recipe(
         "paper": Scale(f"{ABOUT} 200 epochs, 50 seeds.", list_cells(50, 200, 1000)),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={

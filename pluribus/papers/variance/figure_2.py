@@ -7,6 +7,7 @@ import numpy as np
 import torch
 
 from ...core.kl_divergence import EULER, K1, kl_ard, kl_log_uniform
+from ...file_formats.schema import Schema, Text, Values
 from ...reports.svg import line_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
@@ -43,6 +44,13 @@ def integrate_log(log_alpha: np.ndarray, value: str, nu: float = 0.0) -> np.ndar
             total += np.sum(weights * logs * density * 2 * t) * np.sqrt(end) / 2
         results.append(total)
     return np.array(results)
+
+
+class Measured(Schema):
+    """The divergence over log α, by prior."""
+
+    log_alpha: Values
+    curves: dict[Text, Values]
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -127,6 +135,7 @@ RECIPE = Recipe(
         "paper": Scale("Theory: 201 points.", {"curves": {"points": 201}}),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={"prior": "prior", "low": "log α = −10", "middle": "log α = 0", "high": "log α = 10", "falls": "falls everywhere"},

@@ -85,6 +85,7 @@ RECIPE = Recipe(
         "paper": Scale("The VGG-like network on CIFAR-10.", list_cells("paper"), ("cifar10",)),
     },
     measure=measure,
+    measured=phase_figures.TrackedPhases,
     tabulate=tabulate,
     judge=judge,
     columns={"network": "network"} | phase_figures.COLUMNS,

@@ -1,11 +1,13 @@
 """variance/figure-4: how accurate are single weight samples, each used for the whole test set, and averages of 200 of them?"""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import torch
+from pydantic import Field
 
 from ...core.seeds import derive_seed, set_seed
+from ...file_formats.schema import MOST_ENTRIES, Schema, Share
 from ...reports.svg import marker_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, format_percent, judge_claim
@@ -22,6 +24,13 @@ AT_ONCE = 25
 def list_cells(scale: str, draws: int, averages: int) -> dict[str, Json]:
     training = configure_zero_mean_lenet(scale).to_json()
     return {f"average {i}": {"seed": i, "draws": draws, "training": training} for i in range(averages)}
+
+
+class Measured(Schema):
+    """The accuracy of every single draw, and that of their average."""
+
+    singles: Annotated[list[Share], Field(min_length=1, max_length=MOST_ENTRIES)]
+    average: Share
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -114,6 +123,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={"what": "", "count": "how many", "mean": "mean, %", "low": "worst, %", "high": "best, %"},

@@ -1,8 +1,11 @@
 """variance/figure-5: how many of a variance layer's weights can be zero?"""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from ...analysis.pruning import prune, sparsity, standard_deviations
+from ...file_formats.schema import MOST_ENTRIES, NotNegative, Schema, Share, Size
 from ...reports.svg import MUTED, marker_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, find_lossless_share, format_percent, judge_claim
@@ -17,6 +20,23 @@ SHARES = (0.0, 0.5, 0.7, 0.8, 0.85, 0.9, 0.92, 0.94, 0.96, 0.97, 0.98, 0.985, 0.
 
 def list_cells(scale: str) -> dict[str, Json]:
     return {"pruning": {"seed": 0, "shares": list(SHARES), "training": configure_zero_mean_lenet(scale).to_json()}}
+
+
+class PrunedRow(Schema):
+    """The largest σ that was zeroed, the share of zeros, and the accuracies that are left, of twenty draws and of one."""
+
+    threshold: NotNegative
+    sparsity: Share
+    many: Share
+    one: Share
+
+
+class Measured(Schema):
+    """A row for each share of pruned weights; the number of weights, and of test rows."""
+
+    table: Annotated[list[PrunedRow], Field(min_length=1, max_length=MOST_ENTRIES)]
+    weights: Size
+    rows: Size
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -91,6 +111,7 @@ RECIPE = Recipe(
         "paper": Scale("The zero-mean LeNet-5 on MNIST, 200 epochs.", list_cells("paper"), ("mnist",)),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={"sparsity": "zero, %", "threshold": "σ below", "many": "20 draws, %", "one": "one draw, %"},

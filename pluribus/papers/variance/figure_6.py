@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from ...core.files import write_file
+from ...file_formats.schema import MOST_ENTRIES, Finite, Positive, Schema, Text, Values
 from ...reports.svg import line_style, style_axes
 from ...training.checkpoint_files import read_checkpoint, serialize_checkpoint
 from ..recipe import Found, Json, Recipe, Scale, Workspace
@@ -34,6 +36,14 @@ def list_cells(seeds: int, episodes: int, pilot: int, hidden: int = 256) -> dict
     shared = {"seeds": list(range(seeds)), "episodes": episodes, "pilot": pilot, "hidden": hidden}
     pairs = product(ENVIRONMENTS, POLICIES)
     return {f"{world}, {policy}": {"world": world, "policy": policy} | shared for world, policy in pairs}
+
+
+class Measured(Schema):
+    """The chosen learning rate, the score of every rate that was tried, and the scores of all episodes, `[seeds, episodes]`."""
+
+    rate: Positive
+    pilots: dict[Text, Finite]
+    scores: Annotated[list[Values], Field(min_length=1, max_length=MOST_ENTRIES)]
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -170,6 +180,7 @@ RECIPE = Recipe(
         "paper": Scale(f"9 seeds, 1000 episodes. {CHOICE}", list_cells(9, 1000, 200)),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={

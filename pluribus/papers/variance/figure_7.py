@@ -1,13 +1,15 @@
 """variance/figure-7: targeted iterated fast sign attacks through one draw, as in the paper, and through an average."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import torch
+from pydantic import Field
 
 import pluribus
 
 from ...analysis.attacks import Attack, attack
 from ...core.ensemble import Ensemble
+from ...file_formats.schema import MOST_ENTRIES, Schema, Share, Size, Values
 from ...methods.deep_ensemble import DeepEnsemble
 from ...methods.mc_dropout import MCDropout
 from ...methods.single import Single
@@ -40,6 +42,15 @@ def list_cells(scale: str, images: int, iterations: int, parts: int = PARTS) -> 
             options = {"seed": 0, "images": images, "iterations": iterations, "through": through, "method": method}
             found[f"{method}, {through}"] = options | {"trainings": trainings}
     return found
+
+
+class Measured(Schema):
+    """The accuracy without an attack; the attack's success and the entropy after each iteration; the number of images."""
+
+    accuracy: Share
+    success: Annotated[list[Share], Field(min_length=1, max_length=MOST_ENTRIES)]
+    entropy: Values
+    images: Size
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -201,6 +212,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={

@@ -80,6 +80,7 @@ RECIPE = Recipe(
         "paper": Scale("The VGG-like network on CIFAR-10, 550 epochs.", list_cells("paper"), ("cifar10",)),
     },
     measure=measure,
+    measured=phase_figures.TrackedPhases,
     tabulate=tabulate,
     judge=judge,
     columns={"prior": "prior"} | phase_figures.COLUMNS,

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from ...file_formats.schema import NotNegative, Pair, Schema, Text, Values
 from ...reports.svg import line_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
@@ -21,6 +22,35 @@ FLOOR = 1e-2
 
 def list_cells(scale: str) -> dict[str, Json]:
     return {"densities": {"seed": 0, "training": configure_zero_mean_lenet(scale).to_json()}}
+
+
+class ClassDensity(Schema):
+    """The density of a neuron's response to the rows of a class: its mean over rows, and its standard deviation."""
+
+    mean: Values
+    std: Values
+
+
+class NeuronDensities(Schema):
+    """Where the densities were computed, and those of every class."""
+
+    at: Values
+    classes: dict[Text, ClassDensity]
+
+
+class Levels(Schema):
+    """The share of the variance of log σ that lies between classes, over neurons."""
+
+    median: NotNegative
+    quartiles: Pair
+
+
+class Measured(Schema):
+    """Densities by neuron, how far classes explain σ, and the largest absolute mean of a response."""
+
+    curves: dict[Text, NeuronDensities]
+    levels: Levels
+    largest_mean: NotNegative
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -135,6 +165,7 @@ RECIPE = Recipe(
         "paper": Scale("The zero-mean LeNet-5 on MNIST, 200 epochs.", list_cells("paper"), ("mnist",)),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={"what": "over all neurons", "median": "median", "low": "lower quartile", "high": "upper quartile"},

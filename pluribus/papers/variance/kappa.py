@@ -1,20 +1,22 @@
 """variance/kappa: which weights need to be random, by the curvature of the loss in units of their variance."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import lightning as L
 import numpy as np
+from pydantic import Field
 from torch import Tensor
 
 from ...analysis.curvature import kappa
 from ...analysis.pruning import prune
 from ...core.ensemble import Ensemble
 from ...data.dataset import Data
+from ...file_formats.schema import MOST_ENTRIES, Count, NotNegative, Schema, Share, Size
 from ...reports.svg import MUTED, line_style, marker_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, find_lossless_share, format_percent, judge_claim
 from .configurations import configure_tracked_lenet
-from .phase_figures import summarize_phases
+from .phase_figures import TrackedPhases, summarize_phases
 from .trainings import RowTracker, Training, measure_accuracy, train_once
 
 if TYPE_CHECKING:
@@ -59,6 +61,33 @@ class CurvatureTracker(RowTracker):
 def measure_curvature(ensemble: Ensemble, x: Tensor, y: Tensor) -> Tensor:
     """Return κ of every weight of the noisy layer, `[weights]`."""
     return kappa(ensemble, zip(x.split(1000), y.split(1000), strict=True))["dense1"].flatten()
+
+
+class TrackedCurvature(Schema):
+    """The weights after an epoch: how many have κ above the histogram, below zero, and in each of its bins."""
+
+    epoch: Count
+    above: Count
+    negative: Count
+    counts: Annotated[list[Count], Field(min_length=1, max_length=MOST_ENTRIES)]
+
+
+class ReplacedRow(Schema):
+    """The share of weights that was replaced, the largest |κ| of one, and the accuracies that are left."""
+
+    share: Share
+    threshold: NotNegative
+    mean: Share
+    zero: Share
+
+
+class Measured(TrackedPhases):
+    """κ after each epoch, a row for each share of replaced weights, the numbers of weights and test rows, and the phases."""
+
+    watched: list[TrackedCurvature]
+    table: Annotated[list[ReplacedRow], Field(min_length=1, max_length=MOST_ENTRIES)]
+    weights: Size
+    rows: Size
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -183,6 +212,7 @@ RECIPE = Recipe(
         "paper": Scale(f"{describe_setting('paper')} 200 epochs.", list_cells("paper"), ("mnist",)),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={"share": "replaced, %", "threshold": "|κ| below", "mean": "by their mean, %", "zero": "by zero, %"},

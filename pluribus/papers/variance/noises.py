@@ -1,5 +1,6 @@
 """variance/noises: zero-mean weights with other noise than Gaussian."""
 
+from ...file_formats.schema import Schema, Share
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, format_percent, judge_claim
 from .configurations import configure_zero_mean_lenet
@@ -10,6 +11,14 @@ NOISES = ("gaussian", "bernoulli", "uniform")
 
 def list_cells(scale: str) -> dict[str, Json]:
     return {noise: {"seed": 0, "training": configure_zero_mean_lenet(scale, noise).to_json()} for noise in NOISES}
+
+
+class Measured(Schema):
+    """Accuracies of one draw, of twenty, and of twenty with BatchNorm's statistics of the test batch."""
+
+    one: Share
+    many: Share
+    by_batch: Share
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -62,6 +71,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={

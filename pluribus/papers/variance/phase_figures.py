@@ -1,7 +1,10 @@
 """What figures 3 and 8 share: tables, curves and rules for a training whose phases were tracked."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from pydantic import Field
+
+from ...file_formats.schema import MOST_ENTRIES, Count, Finite, Schema, Share, Text
 from ...reports.svg import INK, line_style, style_axes
 from ..recipe import Json
 from ..verdicts import format_percent
@@ -18,6 +21,26 @@ LABELS = {
     "zero-mean": "one zero-mean draw",
     "zero-mean average": "20 zero-mean draws",
 }
+
+
+class Phase(Schema):
+    """What `PhaseTracker` recorded after an epoch: the mean log α by layer, and the accuracy of every kind of answer."""
+
+    epoch: Count
+    log_alpha: dict[Text, Finite]
+    mean: Share
+    sample: Share
+    average: Share
+    zero_mean: Annotated[Share, Field(alias="zero-mean")]
+    zero_mean_average: Annotated[Share, Field(alias="zero-mean average")]
+
+
+class TrackedPhases(Schema):
+    """The phases of a training, the share of the largest class, and the epochs in which the transition begins and ends."""
+
+    phases: Annotated[list[Phase], Field(min_length=1, max_length=MOST_ENTRIES)]
+    chance: Share
+    transition: Annotated[list[Count], Field(min_length=2, max_length=2)] | None
 
 
 def summarize_phases(done: Trained) -> Json:

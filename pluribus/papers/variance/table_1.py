@@ -1,5 +1,6 @@
 """variance/table-1: the ELBO of five parameterisations, from the least flexible to the most."""
 
+from ...file_formats.schema import Finite, Schema, Share
 from ...methods.variational import VariationalDropout
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, format_percent, is_decreasing, judge_claim
@@ -25,6 +26,17 @@ def configure_training(scale: str, kind: str) -> Training:
 
 def list_cells(scale: str) -> dict[str, Json]:
     return {kind: {"seed": 0, "training": configure_training(scale, kind).to_json()} for kind in PARAMETERIZATIONS}
+
+
+class Measured(Schema):
+    """The ELBO and its terms in nats; accuracies of the mean weights and of averaged draws; the share of the largest class."""
+
+    elbo: Finite
+    data: Finite
+    kl: Finite
+    mean: Share
+    average: Share
+    most_frequent: Share
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -123,6 +135,7 @@ RECIPE = Recipe(
         "paper": Scale("LeNet-5 on MNIST, the first dense layer noisy, 200 epochs.", list_cells("paper"), ("mnist",)),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns=COLUMNS,

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pluribus
 
 from ...core.random_weights import find_random_layers, use_fixed_weights
+from ...file_formats.schema import Finite, Schema, Share, Size, Text
 from ...methods.mc_dropout import MCDropout
 from ...methods.single import Single
 from ...methods.variational import VariationalDropout
@@ -34,6 +35,17 @@ def list_cells(scale: str, coarse_and_fine: bool = False) -> dict[str, Json]:
             found[f"VGG-like, CIFAR-100 ({title} classes), dropout"] = configure_dropout_vgg(scale, **options)
             found[f"VGG-like, CIFAR-100 ({title} classes), variance"] = configure_variational_vgg(scale, **options)
     return {name: {"seed": 0, "training": training.to_json()} for name, training in found.items()}
+
+
+class Measured(Schema):
+    """Accuracies of one draw, of the mean weights and of averaged draws; the share of the largest class; log α by layer."""
+
+    one: Share
+    det: Share
+    many: Share
+    most_frequent: Share
+    rows: Size
+    log_alpha: dict[Text, Finite]
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -139,6 +151,7 @@ RECIPE = Recipe(
         ),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns=COLUMNS,

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from ...file_formats.schema import Schema, Share
 from ...methods.single import Single
 from ...methods.variance import Variance
 from ..recipe import Found, Json, Recipe, Scale, Workspace
@@ -26,6 +27,13 @@ def list_cells(scale: str) -> dict[str, Json]:
             training = replace(training, epochs=5) if scale == "cpu" else training
             found[name + suffix] = {"seed": 0, "training": training.to_json()}
     return found
+
+
+class Measured(Schema):
+    """Accuracies of one draw and of twenty."""
+
+    one: Share
+    many: Share
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -86,6 +94,7 @@ RECIPE = Recipe(
         "paper": Scale("LeNet-5 with tanh and without biases on MNIST, 200 epochs.", list_cells("paper"), ("mnist",)),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={"layers": "variance layers", "one": "one draw, %", "many": "20 draws, %"},

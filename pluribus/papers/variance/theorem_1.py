@@ -1,10 +1,12 @@
 """variance/theorem-1: how far the posterior is from its zero-mean approximation, and when the bound says anything."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import torch
+from pydantic import Field
 
+from ...file_formats.schema import MOST_ENTRIES, Finite, NotNegative, Schema, Size, Text
 from ...reports.svg import MUTED, line_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
@@ -20,6 +22,35 @@ LAYERS = {
     "VGG-like, first dense layer": (512 * 512, (7.0, 12.0, 20.0)),
 }
 """Weights, and some log α; 6.9, 15 and 12 are what the paper's networks reached."""
+
+
+class BoundRow(Schema):
+    """The bound of the theorem for a layer at one log α, beside the exact distance and the bound for predictions."""
+
+    layer: Text
+    weights: Size
+    log_alpha: Finite
+    bound: NotNegative
+    exact: NotNegative
+    prediction: NotNegative
+    vacuous: bool
+
+
+class SampledRow(Schema):
+    """The distance that draws showed, its standard error, and the exact distance."""
+
+    weights: Size
+    log_alpha: Finite
+    seen: NotNegative
+    error: NotNegative
+    exact: NotNegative
+
+
+class Measured(Schema):
+    """The bounds, and the distances that were sampled."""
+
+    table: Annotated[list[BoundRow], Field(min_length=1, max_length=MOST_ENTRIES)]
+    drawn: Annotated[list[SampledRow], Field(max_length=MOST_ENTRIES)]
 
 
 def measure(options: Json, workspace: Workspace) -> Json:
@@ -144,6 +175,7 @@ RECIPE = Recipe(
         "paper": Scale("Theory, and 200,000 draws of the weights.", {"theory": {"draws": 200_000, "seed": 0}}),
     },
     measure=measure,
+    measured=Measured,
     tabulate=tabulate,
     judge=judge,
     columns={
