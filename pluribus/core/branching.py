@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from . import pytrees
 from .errors import ConversionError
+from .flop_counting import FlopCounter
 from .members import MemberLayer, RowsChangedError, find_own_layers, is_checkpointing, is_in_backward
 from .modes import copy_for_evaluation, evaluation_mode
 from .passes import Branch, LayerFacts, Plan, Probe, get_pass
@@ -143,7 +143,7 @@ def measure_sizes(twin: "Ensemble", executor: "Executor", plan: Plan, calls: "Ca
 def measure_trunk(run: Callable[[], Any], part: nn.Module) -> float:
     """The share of a member's FLOPs before `part`."""
     before = []
-    with FlopCounterMode(display=False) as counter:
+    with FlopCounter() as counter:
         hook = part.register_forward_pre_hook(lambda *_: before.append(counter.get_total_flops()))
         try:
             run()

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from . import pytrees
 from .affine import copy_to_meta
 from .errors import Unsupported
+from .flop_counting import FlopCounter
 from .random_weights import find_random_layers
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def count_call_flops(run: Callable[[], Any]) -> int | None:
     fused = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # the counter does not know the fused transformer kernels
     try:
-        with FlopCounterMode(display=False) as counter:
+        with FlopCounter() as counter:
             run()
         return counter.get_total_flops()
     except (RuntimeError, NotImplementedError, TypeError, ValueError):

@@ -41,7 +41,7 @@ class Executor:
     def __init__(self) -> None:
         self.plan: Plan | None = None
         self.example: Any = None
-        self._lock = threading.RLock()
+        self._lock = threading.RLock()  # held to keep a plan, never while the network runs
 
     def __getstate__(self) -> dict[str, Any]:
         return {"plan": self.plan, "example": self.example}
@@ -127,18 +127,20 @@ class Executor:
     # --- the plan -------------------------------------------------------------------------------------------------
 
     def prepare(self, ensemble: "Ensemble", x: Any) -> Plan:
-        """Find the plan, if there is none yet. The first forward pass does it by itself."""
-        with self._lock:
-            return self.plan if self.plan is not None else self.search(ensemble, x)
+        """Find the plan, if there is none yet. The first forward pass does it by itself.
 
-    def search(self, ensemble: "Ensemble", x: Any) -> Plan:
-        """Find a plan on two rows of this batch, and keep it."""
+        Threads that come at once all search, and go on with the plan that is found first. They do not wait for one another: a
+        hook of the network may itself wait for a prediction in another thread.
+        """
+        return self.plan if self.plan is not None else self.search(ensemble, x, replaces=False)
+
+    def search(self, ensemble: "Ensemble", x: Any, replaces: bool = True) -> Plan:
+        """Find a plan on two rows of this batch, and keep it; unless it `replaces` another, return the one that was kept."""
         # Not as a decorator: that would import the compiler, and with it half of what `import pluribus` takes.
         search = torch.compiler.disable(self._search) if torch.compiler.is_compiling() else self._search
-        with self._lock:
-            return search(ensemble, x)
+        return search(ensemble, x, replaces)
 
-    def _search(self, ensemble: "Ensemble", x: Any) -> Plan:
+    def _search(self, ensemble: "Ensemble", x: Any, replaces: bool) -> Plan:
         x = x.select(0) if isinstance(x, Views) else x
         if pytrees.count_rows(x) == 0:
             raise ValueError("the first batch must have at least one row, got none")
@@ -149,19 +151,20 @@ class Executor:
             if not isinstance(error, PluribusError):
                 error.add_note("This came from the first, small pass through the converted network, in evaluation mode.")
             raise
-        attach_branch(ensemble.net, plan.branch)
-        self.example = pytrees.map_tensors(lambda leaf: leaf[:1].detach().clone(), x)
-        self.plan = plan
+        example = pytrees.map_tensors(lambda leaf: leaf[:1].detach().clone(), x)
+        with self._lock:
+            if self.plan is not None and not replaces:
+                return self.plan
+            attach_branch(ensemble.net, plan.branch)
+            self.plan, self.example = plan, example
         return plan
 
     def _search_quietly(self, ensemble: "Ensemble", x: Any, error: RuntimeError) -> Plan:
         """A new search after an error; if that fails, too, the first error is the one to show."""
-        before = self.plan, self.example
         try:
             return self.search(ensemble, x)
-        except Exception:
-            self.plan, self.example = before
-        raise error
+        except Exception:  # the plan is the old one still
+            raise error from None
 
     def keep_branch(self, ensemble: "Ensemble", branch: Branch) -> Plan:
         """Let members part at `branch` from now on."""

@@ -1,5 +1,7 @@
 """Predictions inside predictions: from hooks, from modules, from callbacks of `fit`, of the same ensemble and of others."""
 
+import threading
+
 import lightning as L
 import pytest
 import torch
@@ -47,6 +49,24 @@ def test_a_hook_that_guards_itself_may_predict_with_its_own_ensemble(spec):
     add_hook(ensemble, hook)
     assert ensemble.predict(X).outputs.shape[1:] == (7, 3)  # also in the search for the plan
     assert found == [(ensemble.count_members(training=False), 5, 3)]
+
+
+@pytest.mark.parametrize("spec", [Single(), BatchEnsemble(members=3), DeepEnsemble(members=2, stacked=False)], ids=str)
+def test_a_hook_may_wait_for_a_prediction_in_another_thread_also_in_the_first_pass(spec):
+    ensemble, found = pluribus.ensemble(small_net(), spec), []
+
+    def hook(*_):
+        if not found:
+            found.append(None)
+            thread = threading.Thread(target=lambda: found.append(ensemble.predict(ROWS).outputs), daemon=True)
+            thread.start()
+            thread.join(60)
+
+    add_hook(ensemble, hook)
+    answer = ensemble.predict(X).outputs
+    assert len(found) == 2, "the other thread waits for the first pass, which waits for it"
+    torch.testing.assert_close(found[1], ensemble.predict(ROWS).outputs)
+    torch.testing.assert_close(answer, ensemble.predict(X).outputs)
 
 
 @pytest.mark.parametrize("is_prepared", [False, True])

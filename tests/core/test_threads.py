@@ -5,9 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+from torch.nn.modules.module import _global_forward_pre_hooks
 
 import pluribus
 from pluribus import MIMO, BatchEnsemble
+from pluribus.core.branching import Expand
+from pluribus.core.flop_counting import FlopCounter
 from tests.contract_rows import METHODS
 from tests.networks import ResidualCNN, images
 
@@ -114,3 +117,27 @@ def test_the_first_passes_may_come_at_once(spec):
     with ThreadPoolExecutor(THREADS) as pool:
         answers = list(pool.map(lambda _: ensemble.predict(x).outputs, range(16)))
     assert all(torch.equal(answer, answers[0]) for answer in answers)
+
+
+def test_threads_that_search_at_once_keep_one_plan_and_one_hook():
+    """The search of this network ends with a hook on a block: two of them would expand the batch twice."""
+    ensemble = pluribus.ensemble(ResidualCNN(), BatchEnsemble(3)).eval()
+    gate, x = threading.Barrier(THREADS), images(4)
+
+    def search(_: int) -> object:
+        gate.wait()
+        return ensemble.executor.prepare(ensemble, x)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        plans = list(pool.map(search, range(THREADS)))
+    assert all(plan is ensemble.executor.plan for plan in plans)
+    hooks = [hook for module in ensemble.modules() for hook in module._forward_pre_hooks.values() if isinstance(hook, Expand)]
+    assert len(hooks) == (ensemble.executor.plan.branch.kind == "module")
+
+
+def test_counting_flops_puts_no_hook_on_the_modules_of_other_threads():
+    before = len(_global_forward_pre_hooks)
+    with FlopCounter() as counter:
+        assert len(_global_forward_pre_hooks) == before
+        torch.nn.Linear(4, 3)(torch.randn(2, 4))
+    assert counter.get_total_flops() == 2 * 2 * 4 * 3
