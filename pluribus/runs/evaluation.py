@@ -33,7 +33,7 @@ from ..data.preparation import Preparation
 from ..metrics.calibration import apply_temperature, fit_temperature
 from ..metrics.regression import fit_noise_variance
 from .config import Config, ConfigError, explain_validation_error, is_plain_reference, parse_choice
-from .consent import read_as_data
+from .consent import Trust, give_consent, read_as_data
 from .loading import build_network, load_rows, load_run, set_samples
 from .prediction import EvaluationCase
 from .robustness import (
@@ -224,12 +224,28 @@ def evaluate_run(
     base: Path | None = None,
     costs: bool = False,
     report: Report | None = None,
+    trust: Trust = False,
 ) -> dict[str, Any]:
     """Evaluate the run in the folder `path`; the results are also written to `evaluation.json` there.
 
     `other` names another data set, `base` is a run whose corruption errors the mCE is relative to. `report` is called with the
-    rows done since the last call, and first with 0 and the total.
+    rows done since the last call, and first with 0 and the total. `trust` names factories that the files of both runs may
+    name, as in `pluribus.compare`.
     """
+    with give_consent(trust):
+        return _evaluate_run(path, split, other, samples, judging, base, costs, report)
+
+
+def _evaluate_run(
+    path: Path,
+    split: str,
+    other: str | None,
+    samples: int | None,
+    judging: EvaluationSettings | None,
+    base: Path | None,
+    costs: bool,
+    report: Report | None,
+) -> dict[str, Any]:
     run, judging = open_run(path), judging or build_evaluation_settings()
     made, config, about, preparation = load_run(run)
     if samples is not None:

@@ -6,7 +6,7 @@ and an unfinished one continues from its last checkpoint.
 
 import csv
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,9 @@ from ..experiments import Job, describe_unfinished, read_failure, run_jobs
 from ..file_formats.comparison_files import GridFile
 from ..file_formats.reading import read_yaml, write_yaml
 from ..file_formats.run_files import read_metrics
+from ..models.factories import import_factory, treat_as_data
 from .config import Config, ConfigError, build_config, format_choice, name_student, parse_method, resolve_paths
-from .consent import NOTHING, Consent, check_consent, get_consent, give_consent
+from .consent import NOTHING, Consent, check_consent, find_model_name, get_consent, give_consent
 from .evaluation import EvaluationSettings, build_evaluation_settings
 from .loading import passed_objects
 from .run_folder import Run
@@ -87,7 +88,8 @@ class Grid:
     ) -> "Grid":
         """Write the grid into a new folder, after checking every cell. `adjust` returns settings for the runs of one method.
 
-        Raises ConfigError if a cell makes no sense, and FileError if the folder is not empty.
+        Raises ConfigError if a cell makes no sense, ConsentError or ModelError if a factory must not or cannot be imported, and
+        FileError if the folder is not empty.
         """
         if path.is_file():
             raise FileError(f"{path} is a file: name a folder for the grid")
@@ -107,6 +109,7 @@ class Grid:
         if twice:
             raise ConfigError(f"the grid has {twice[0]} more than once")
         grid = Grid(path, tuple(cells), judging, objects or {})
+        grid.check_factories(grid.cells)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -130,14 +133,12 @@ class Grid:
         """Run what is not finished, and return the state of every cell. The runs of a worker that dies are run again.
 
         `report` is called with the states whenever they change; grid.csv holds them, too. Raises PluribusError if a run failed
-        or, unless the grid must be `whole`, if all runs failed. Raises ConsentError before the first run if grid.yaml names a
-        factory that the user has not consented to.
+        or, unless the grid must be `whole`, if all runs failed. Raises ConsentError or ModelError before the first run if
+        grid.yaml names a factory that the user has not consented to, or that must not or cannot be imported.
         """
         cells = {cell.name: cell for cell in self.cells}
+        self.check_factories([cell for cell in self.cells if not self.is_finished(cell)])
         remove_leftovers(self.path)
-        for cell in self.cells:
-            if not self.is_finished(cell):
-                check_consent(cell.options["model"], self.path / "grid.yaml")
 
         def report_states(states: list[dict[str, Any]]) -> None:
             self.write_table(states)
@@ -172,6 +173,15 @@ class Grid:
             done |= {cell.name for cell in ready}
             left = [cell for cell in left if cell.name not in done]
         return stages
+
+    def check_factories(self, cells: Sequence[Cell]) -> None:
+        """Import the factories that cells name. Raises ConsentError or ModelError if one must not or cannot be imported."""
+        for cell in cells:
+            check_consent(cell.options["model"], self.path / "grid.yaml")
+        names = {find_model_name(cell.options["model"]) for cell in cells}
+        with treat_as_data(self.path):
+            for name in sorted(name for name in names if ":" in name):
+                import_factory(name)
 
     def make_job(self, cell: Cell) -> Job:
         """The job that trains and judges a cell. Raises FileError if a link leads out of the grid."""

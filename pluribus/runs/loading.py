@@ -30,7 +30,7 @@ from ..models.factories import import_factory
 from ..models.registry import MODELS, build
 from . import config as configs
 from .config import MOST, Config, ConfigError
-from .consent import check_consent, read_as_data
+from .consent import Trust, check_consent, give_consent, read_as_data
 from .run_folder import Run
 
 WEIGHTS, SPLIT = 5, 6
@@ -108,10 +108,11 @@ def split_rows(config: Config, data: Data) -> tuple[Part, Part]:
     return data.split(config.validation, derive_seed(config.seed, SPLIT))
 
 
-def load_run(run: Run) -> tuple[Ensemble, Config, dict[str, Any], Preparation]:
+def load_run(run: Run, trust: Trust = False) -> tuple[Ensemble, Config, dict[str, Any], Preparation]:
     """The ensemble of a finished run, its configuration, and how its data was prepared.
 
-    Raises ConsentError if its network is a factory that the user has not consented to, and FileError if it is damaged.
+    `trust` names factories that the run's files may name, as in `pluribus.compare`. Raises ConsentError if its network is a
+    factory that the user has not consented to, and FileError if it is damaged.
     """
     config = configs.read_config(run.config)
     about = run.read_json("data.json")
@@ -122,8 +123,8 @@ def load_run(run: Run) -> tuple[Ensemble, Config, dict[str, Any], Preparation]:
     preparation = Preparation.from_json(about["preparation"])
     if config.model is None:
         raise FileError(f"{run.config} is damaged: it names no model")
-    check_consent(config.model, run.config)
-    with torch.random.fork_rng(devices=[]), read_as_data(run.path):
+    with give_consent(trust), torch.random.fork_rng(devices=[]), read_as_data(run.path):
+        check_consent(config.model, run.config)
         made = load_ensemble(run.weights, build_network(config, shape, outputs))
     if made.spec != config.spec:
         raise FileError(f"{run.weights} holds {made.spec}, but the run is of {config.spec}")

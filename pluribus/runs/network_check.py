@@ -1,12 +1,19 @@
-"""A trial of a network on two rows before anything long begins: a user's own network may do anything."""
+"""Checks before anything long begins: a trial of the network on two rows, and the memory that the ensemble's weights take."""
 
 import copy
 
 import torch
 from torch import Tensor, nn
 
+from ..core.predictive import Task
+from ..core.spec import Spec
+from ..core.weight_memory import count_weight_bytes
+from ..data.limits import Limit
 from ..models.registry import ModelError
-from .config import ConfigError
+from .config import ConfigError, count_size
+
+WEIGHTS = Limit("PLURIBUS_MAX_WEIGHTS", 4 * 2**30, "bytes")
+"""Of all weights of a run's ensemble. Training takes about four times as much: gradients, and what the optimiser keeps."""
 
 
 def check_network(net: nn.Module, name: str, example: Tensor, outputs: int) -> None:
@@ -47,6 +54,22 @@ def check_batch_of_one(net: nn.Module, name: str, row: Tensor) -> None:
         raise ConfigError(
             f"batch_size must be at least 2 a process for {name}: its BatchNorm has no statistics of one row"
         ) from error
+
+
+def check_weight_memory(net: nn.Module, spec: Spec, title: str, task: Task = "classification") -> None:
+    """Raise ConfigError if the weights of the ensemble would take more bytes than the limit; nothing is built to find out.
+
+    A network that is larger itself may be used: the ensemble is refused only if it is larger than the network, too.
+    """
+    base, limit = sum(p.numel() * p.element_size() for p in net.parameters()), WEIGHTS.read()
+    if 4 * base * count_size(spec, "members") * count_size(spec, "copies") <= limit:  # no method has as much
+        return
+    needed = count_weight_bytes(net, spec, task)
+    if needed is not None and needed > max(base, limit):
+        raise ConfigError(
+            f"{title} would have {needed / 2**30:,.1f} GiB of weights, more than the limit of {limit / 2**30:,.1f} GiB, and "
+            f"training takes four times as much: choose fewer members, or set {WEIGHTS.variable}, in bytes, to allow more"
+        )
 
 
 def describe_error(error: BaseException) -> str:

@@ -28,6 +28,7 @@ from ..data.image_folder import decode
 from ..data.npz import to_single
 from ..data.table_files import SUFFIXES, read_table
 from ..metrics.streaming import Tally
+from .consent import Trust
 from .loading import load_run, set_samples
 from .run_folder import open_run
 
@@ -98,7 +99,7 @@ class EvaluationCase:
 
 
 def predict_files(
-    path: Path, files: Sequence[Path], samples: int | None = None, as_text: bool = False
+    path: Path, files: Sequence[Path], samples: int | None = None, as_text: bool = False, trust: Trust = False
 ) -> Iterator[dict[str, Any]]:
     """Predict every row of every file with the run in the folder `path`, in order.
 
@@ -106,9 +107,9 @@ def predict_files(
     classification, `label`, `confidence`, `uncertainty` (entropy, nats), `mutual_information` (nats) and `probabilities`; of a
     regression, `value` and `spread` (the standard deviation of the members). With `as_text` all of them but the probabilities
     are texts for a table. A row without a finite answer has None for each of these, and an `error`; after the last row a
-    NotFiniteError is then raised.
+    NotFiniteError is then raised. `trust` names factories that the run's files may name, as in `pluribus.compare`.
     """
-    made, config, about, preparation = load_run(open_run(path))
+    made, config, about, preparation = load_run(open_run(path), trust)
     if samples is not None:
         set_samples(made, samples)
     lost, first, total = 0, "", 0

@@ -29,7 +29,7 @@ from . import config as configs
 from .config import Config, ConfigError, resolve_paths
 from .consent import check_consent, read_as_data
 from .loading import build_network, check_unchanged, load_set, split_rows
-from .network_check import check_batch_of_one, check_network
+from .network_check import check_batch_of_one, check_network, check_weight_memory
 from .prediction import EvaluationCase
 from .run_folder import Run, describe_machine
 from .teachers import load_teacher
@@ -193,7 +193,11 @@ def resolve_config(config: Config, data: Data) -> Config:
 
 
 def convert_network(config: Config, data: Data) -> Ensemble:
-    """The ensemble before training. Raises ModelError if the network does not fit the data, tried on two rows."""
+    """The ensemble before training.
+
+    Raises ModelError if the network does not fit the data, tried on two rows, and ConfigError if its weights would take more
+    memory than the limit.
+    """
     assert config.model is not None
     net = build_network(config, data.shape, data.outputs)
     example = data.preparation(data.train.x[:2])
@@ -202,6 +206,7 @@ def convert_network(config: Config, data: Data) -> Ensemble:
     check_network(net, config.model["name"], example, data.outputs)
     if config.batch_size < 2 * config.devices * config.nodes:
         check_batch_of_one(net, config.model["name"], example[:1])
+    check_weight_memory(net, config.spec, config.title(), data.task)
     try:
         return convert(net.train(), config.spec, example=example, task=data.task)
     except (ValueError, TypeError) as error:

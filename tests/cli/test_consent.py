@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 import yaml
 
-from pluribus.runs.evaluation import build_evaluation_settings
+from pluribus.runs.consent import ConsentError, get_consent
+from pluribus.runs.evaluation import build_evaluation_settings, evaluate_run
+from pluribus.runs.prediction import predict_files
 
 from .conftest import called
 from .files import nets
@@ -117,7 +119,7 @@ def test_nothing_in_a_file_runs(command, attack, pluribus, a_copy, work, monkeyp
         assert "\x1b" not in answer.err
         after = digest(work)
         assert not any("sprung" in name for name in after), consent
-        if not consent and GRIDS.get(command) != "finished":  # with consent, a grid begins, and its runs fail
+        if GRIDS.get(command) != "finished":  # there, a finished run is evaluated, and the refusal is recorded
             assert after == before
     assert not {"payload", "package", "package.payload"} & set(sys.modules)
 
@@ -186,6 +188,30 @@ def test_repeating_a_factory_keeps_its_options_in_the_file(mine, pluribus, work)
     assert yaml.safe_load((work / "again/config.yaml").read_text())["model"] == {"name": "nets:build", "hidden": 5}
     assert pluribus("train --config run/config.yaml --model nets:build:hidden=3 --quiet --out other").code == 0
     assert yaml.safe_load((work / "other/config.yaml").read_text())["model"] == {"name": "nets:build", "hidden": 3}
+
+
+@pytest.mark.parametrize("trust", ["nets:build", ["other:net", "nets:build"], True])
+def test_functions_that_read_a_run_take_trust_in_python(trust, mine, work, monkeypatch):
+    monkeypatch.chdir(work)
+    np.savez("digit.npz", x=np.zeros((1, 1, 8, 8), np.uint8))
+    calls = [lambda **how: list(predict_files(mine, [Path("digit.npz")], **how)), lambda **how: evaluate_run(mine, **how)]
+    for call in calls:
+        for refused in ({}, {"trust": "nets:other"}):
+            with pytest.raises(ConsentError, match=r'names the network nets:build.*trust="nets:build"'):
+                call(**refused)
+        assert call(trust=trust)
+    assert not get_consent().names, "consent ends with the call"
+
+
+@pytest.mark.parametrize(
+    "command", ["train --config run/config.yaml --seeds 2 --out new --trust", "train --resume grid --trust"]
+)
+def test_a_grid_with_a_factory_that_cannot_be_imported_does_not_begin(command, mine, pluribus, work):
+    config = rewrite(mine / "config.yaml", model={"name": "nets:missing"})
+    plan(work / "grid", {"single-seed0": config}, comparison=False)
+    before = digest(work)
+    check(pluribus(command), "the module nets has no 'missing'")
+    assert digest(work) == before
 
 
 @pytest.mark.parametrize(
