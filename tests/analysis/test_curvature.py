@@ -29,7 +29,7 @@ def data(shape=(4,), classes=C) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(B, *shape, dtype=torch.double), torch.arange(B) % classes
 
 
-def made(make, spec) -> tuple[nn.Module, pluribus.Ensemble]:
+def build_ensemble(make, spec) -> tuple[nn.Module, pluribus.Ensemble]:
     net = make().double().eval()
     ensemble = pluribus.ensemble(net, spec)
     for layer in find_random_layers(ensemble).values():
@@ -66,7 +66,7 @@ def mean_by_hand(net: nn.Module, name: str, layer) -> torch.Tensor:
 @pytest.mark.parametrize("kind", NETS)
 def test_kappa_is_the_variance_times_the_diagonal_of_the_hessian(kind, spec):
     name, make = NETS[kind]
-    net, ensemble = made(make, SPECS[spec](name))
+    net, ensemble = build_ensemble(make, SPECS[spec](name))
     layer = ensemble.net.get_submodule(name)
     x, y = data()
     mu = mean_by_hand(net, name, layer)
@@ -80,7 +80,7 @@ def test_kappa_is_the_variance_times_the_diagonal_of_the_hessian(kind, spec):
 @pytest.mark.parametrize("kind", CLOSED)
 def test_the_closed_form_and_both_kinds_of_products_agree(kind):
     name, make = NETS[kind]
-    _, ensemble = made(make, VariationalDropout(include=name))
+    _, ensemble = build_ensemble(make, VariationalDropout(include=name))
     layer = ensemble.net.get_submodule(name)
     each = LayerPass(ensemble, layer, *data(), torch.Generator().manual_seed(0))
     with evaluation_mode(ensemble), use_fixed_weights({layer: layer.mu.detach()}):
@@ -93,7 +93,7 @@ def test_the_closed_form_and_both_kinds_of_products_agree(kind):
 
 def test_the_closed_form_is_that_of_the_notes():
     """z = s·(Wa) + b, h = φ'²(Σ p V² − (Σ p V)²) + φ''·Σ (p − y) V, ∂²L/∂W_ij² = Σ_n s_i² h_ni a_nj²."""
-    _, ensemble = made(NETS["batchnorm"][1], Variance(include="0"))
+    _, ensemble = build_ensemble(NETS["batchnorm"][1], Variance(include="0"))
     x, y = data()
     layer, norm, _, _, head = ensemble.net
     with torch.no_grad():
@@ -119,7 +119,7 @@ def test_each_network_takes_the_cheapest_way_that_is_exact(kind, monkeypatch):
 
         monkeypatch.setattr(LayerPass, way, spy)
     name, make = NETS[kind]
-    kappa(made(make, VariationalDropout(include=name))[1], [data()])
+    kappa(build_ensemble(make, VariationalDropout(include=name))[1], [data()])
     other = "differentiate_by_weight" if kind in ("mixing", "twice", "positions") else "differentiate_by_unit"
     assert taken == ["differentiate_by_class" if kind in CLOSED else other]
 
@@ -128,7 +128,7 @@ def test_each_network_takes_the_cheapest_way_that_is_exact(kind, monkeypatch):
     "layer", [nn.Conv2d(2, 3, 2), nn.Conv2d(2, 4, 2, groups=2, stride=2, padding=1), nn.ConvTranspose2d(2, 3, 2)], ids=str
 )
 def test_a_convolution_is_exact_by_a_product_for_each_weight(layer):
-    net, ensemble = made(lambda: pooled(layer), VariationalDropout(include="0", parameterization="neuron"))
+    net, ensemble = build_ensemble(lambda: pooled(layer), VariationalDropout(include="0", parameterization="neuron"))
     x, y = data((2, 3, 3))
     weight = net[0].weight
     expected = ensemble.net[0].variance().detach() * whole_hessian(net, "0", weight, x, y).diagonal().view_as(weight)
@@ -141,7 +141,7 @@ def pooled(layer: nn.Module) -> nn.Module:
 
 def test_hutchinsons_estimate_is_unbiased_with_the_error_that_theory_says():
     """Var v_i (Hv)_i = Σ_{j≠i} H_ij²: with S products the standard error is its root by √S."""
-    net, ensemble = made(lambda: pooled(nn.Conv2d(2, 3, 2)), Variance(include="0"))
+    net, ensemble = build_ensemble(lambda: pooled(nn.Conv2d(2, 3, 2)), Variance(include="0"))
     x, y = data((2, 3, 3))
     full = whole_hessian(net, "0", torch.zeros_like(net[0].weight), x, y)
     variance = ensemble.net[0].variance().detach().flatten()
@@ -157,14 +157,14 @@ def test_hutchinsons_estimate_is_unbiased_with_the_error_that_theory_says():
 
 
 def test_samples_leave_exact_ways_exact():
-    _, ensemble = made(NETS["deep"][1], Variance(include="0"))
+    _, ensemble = build_ensemble(NETS["deep"][1], Variance(include="0"))
     batch = data()
     assert torch.equal(kappa(ensemble, [batch], samples=1)["0"], kappa(ensemble, [batch])["0"])
 
 
 def test_the_sign_is_that_of_the_loss_and_not_of_the_likelihood():
     """The negative log-likelihood of a softmax regression is convex: Σ_n p(1 − p) a² > 0."""
-    net, ensemble = made(lambda: nn.Linear(4, C), VariationalDropout(parameterization="additive"))
+    net, ensemble = build_ensemble(lambda: nn.Linear(4, C), VariationalDropout(parameterization="additive"))
     x, y = data()
     p = net(x).softmax(1).detach()
     expected = ensemble.net.sigma.detach() ** 2 * ((p * (1 - p)).mT @ x**2)
@@ -173,7 +173,7 @@ def test_the_sign_is_that_of_the_loss_and_not_of_the_likelihood():
 
 
 def test_other_random_layers_are_at_their_means_too():
-    net, ensemble = made(NETS["deep"][1], VariationalDropout())
+    net, ensemble = build_ensemble(NETS["deep"][1], VariationalDropout())
     ensemble.answer = "zero-mean"  # however it answers otherwise
     x, y = data()
     found = kappa(ensemble, [(x, y)])
@@ -196,7 +196,7 @@ def test_one_logit_is_two_classes():
 
 
 def test_batches_add_up_and_progress_is_told():
-    _, ensemble = made(NETS["batchnorm"][1], Variance(include="0"))
+    _, ensemble = build_ensemble(NETS["batchnorm"][1], Variance(include="0"))
     x, y = data()
     done = []
     parts = kappa(ensemble, iter([(x[:4], y[:4]), (x[4:], y[4:])]), progress=done.append)
@@ -216,7 +216,7 @@ def test_a_part_of_a_deep_ensemble_has_its_own_loss():
 
 @pytest.mark.parametrize("spec", ["variance", "layer"])
 def test_nothing_is_left_behind(spec):
-    _, ensemble = made(NETS["batchnorm"][1], SPECS[spec]("0"))
+    _, ensemble = build_ensemble(NETS["batchnorm"][1], SPECS[spec]("0"))
     ensemble.train()
     x, y = data()
     before, random = ensemble.state_dict(), torch.random.get_rng_state()
@@ -235,7 +235,7 @@ def test_nothing_is_left_behind(spec):
 
 
 def test_frozen_draws_have_the_curvature_of_what_they_were_drawn_from():
-    _, ensemble = made(NETS["softplus"][1], Variance(include="0"))
+    _, ensemble = build_ensemble(NETS["softplus"][1], Variance(include="0"))
     x, y = data()
     ensemble(x)
     assert torch.equal(kappa(ensemble.freeze(), [(x, y)])["0"], kappa(ensemble, [(x, y)])["0"])
@@ -256,7 +256,7 @@ def test_behind_a_relu_a_layer_without_means_and_biases_has_no_curvature():
 
 def test_single_precision_is_stable_where_the_network_is_sure():
     """The variance over classes is not a difference of large numbers."""
-    _, ensemble = made(NETS["softplus"][1], Variance(include="0"))
+    _, ensemble = build_ensemble(NETS["softplus"][1], Variance(include="0"))
     ensemble.net[2].weight.data.mul_(3)
     ensemble.net[2].bias.data.copy_(torch.tensor([0.0, 18.0, -3.0]))
     batch = data()
@@ -279,7 +279,7 @@ def test_given_weights_answer_for_every_member():
 
 
 def test_mistakes_are_answered_with_a_sentence():
-    _, ensemble = made(NETS["softplus"][1], Variance(include="0"))
+    _, ensemble = build_ensemble(NETS["softplus"][1], Variance(include="0"))
     x, y = data()
     for call, said in [
         (lambda: kappa(ensemble, []), "at least one row"),

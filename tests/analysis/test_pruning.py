@@ -22,7 +22,7 @@ LAYERS = {
 }
 
 
-def made(spec=SPECS["variance gaussian"], kind="linear") -> pluribus.Ensemble:
+def build_ensemble(spec=SPECS["variance gaussian"], kind="linear") -> pluribus.Ensemble:
     ensemble = pluribus.ensemble(nn.Sequential(LAYERS[kind][0](), nn.Flatten(), nn.Tanh()).double(), spec).eval()
     for layer in random_weights.find_random_layers(ensemble).values():
         if getattr(layer, "log_alpha", None) is not None:
@@ -37,7 +37,7 @@ def half(ensemble) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("kind", LAYERS)
 @pytest.mark.parametrize("spec", SPECS.values(), ids=SPECS)
 def test_what_scores_little_is_zero_or_its_mean_and_the_rest_is_as_it_was(spec, kind):
-    ensemble = made(spec, kind)
+    ensemble = build_ensemble(spec, kind)
     before, scores = ensemble.net[0], half(ensemble)
     low = scores["0"] < 0.5
     zero = prune(ensemble, scores, threshold=0.5).net[0]
@@ -54,7 +54,7 @@ def test_what_scores_little_is_zero_or_its_mean_and_the_rest_is_as_it_was(spec, 
 @pytest.mark.parametrize("kind", LAYERS)
 def test_answers_are_those_of_the_pruned_weights(spec, to, kind):
     x = torch.randn(*LAYERS[kind][1], dtype=torch.double)
-    ensemble = made(spec, kind)
+    ensemble = build_ensemble(spec, kind)
     pruned = prune(ensemble, half(ensemble), share=0.5, to=to)
     layer = pruned.net[0]
     deviation = layer.affine(x.square(), layer.variance()).sqrt()
@@ -69,7 +69,7 @@ def test_answers_are_those_of_the_pruned_weights(spec, to, kind):
 def test_all_weights_at_their_mean_answer_as_the_mean():
     x = torch.randn(5, 6, dtype=torch.double)
     for kind in ("layer", "neuron", "weight", "additive"):
-        ensemble = made(SPECS[kind])
+        ensemble = build_ensemble(SPECS[kind])
         pruned = prune(ensemble, standard_deviations(ensemble), share=1.0, to="mean")
         ensemble.answer = "mean"
         torch.testing.assert_close(pruned(x), ensemble(x).expand(4, -1, -1), rtol=0, atol=1e-6)
@@ -78,7 +78,7 @@ def test_all_weights_at_their_mean_answer_as_the_mean():
 def test_deviations_are_those_of_draws():
     """With 500 draws a normal deviation is known to 0.03 of itself, and the mean of 48 such ratios to 0.005."""
     for spec in SPECS.values():
-        ensemble = made(spec)
+        ensemble = build_ensemble(spec)
         ensemble(torch.randn(2, 6, dtype=torch.double))
         layer = ensemble.freeze(samples=500).net[0]
         ratio = torch.stack([layer.to_plain(i).weight for i in range(500)]).std(0) / standard_deviations(ensemble)["0"]
@@ -100,14 +100,14 @@ def test_the_share_is_of_all_layers_together_and_exact_among_equals():
 
 def test_weights_at_their_mean_are_not_zero_unless_that_is():
     for name, spec in SPECS.items():
-        ensemble = made(spec)
+        ensemble = build_ensemble(spec)
         pruned = prune(ensemble, standard_deviations(ensemble), share=0.5, to="mean")
         assert sparsity(pruned) == {"0": 0.5 if "variance" in name or name == "zero-mean" else 0.0}
         assert sparsity(prune(pruned, standard_deviations(pruned), share=0.75)) == {"0": 0.75}
 
 
 def test_pruning_twice_adds_up():
-    ensemble = made(SPECS["layer"])
+    ensemble = build_ensemble(SPECS["layer"])
     first, second = (torch.arange(48.0).view(8, 6) != place for place in (3, 40))
     twice = prune(prune(ensemble, {"0": first}, threshold=1, to="mean"), {"0": second}, threshold=1, to="mean")
     assert (twice.net[0].variance() == 0).flatten().nonzero().flatten().tolist() == [3, 40]
@@ -144,7 +144,7 @@ def test_the_parts_of_a_deep_ensemble_are_pruned_by_name():
 
 
 def test_describe_tells_what_was_pruned():
-    ensemble = made(SPECS["additive"])
+    ensemble = build_ensemble(SPECS["additive"])
     assert "pruned" not in words(ensemble.describe())
     zero = prune(ensemble, standard_deviations(ensemble), share=0.25)
     assert "pruned 0: 25.0 % of 48 weights are zero" in words(zero.describe())
@@ -177,9 +177,9 @@ def test_the_sparse_product_is_the_dense_one(spec, shape, monkeypatch):
 
 def test_few_zeros_and_convolutions_stay_dense(monkeypatch):
     monkeypatch.setattr(random_weights, "LARGE", 1)
-    ensemble = made(kind="conv")
+    ensemble = build_ensemble(kind="conv")
     layer = prune(ensemble, standard_deviations(ensemble), share=0.99).net[0]
-    linear = prune(made(), standard_deviations(made()), share=0.8).net[0]
+    linear = prune(build_ensemble(), standard_deviations(build_ensemble()), share=0.8).net[0]
     with torch.no_grad():
         assert layer.compress(layer.variance()).layout is torch.strided
         assert linear.compress(linear.variance()).layout is torch.strided
@@ -195,7 +195,7 @@ def test_half_precision_answers_in_half_precision(monkeypatch):
 
 
 def test_a_pruned_ensemble_can_be_trained():
-    ensemble = prune(made(), standard_deviations(made()), share=0.95)
+    ensemble = prune(build_ensemble(), standard_deviations(build_ensemble()), share=0.95)
     x = torch.randn(4, 6, dtype=torch.double)
     ensemble.predict(x)
     ensemble.train().loss(x, torch.arange(4)).backward()
@@ -217,7 +217,7 @@ def test_a_pruned_ensemble_can_be_trained():
 )
 def test_mistakes_are_answered_with_a_sentence(scores, options, said):
     with pytest.raises(ValueError, match=said):
-        prune(made(), scores, **options)
+        prune(build_ensemble(), scores, **options)
 
 
 def test_an_ensemble_without_random_weights_says_so():

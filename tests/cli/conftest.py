@@ -24,7 +24,7 @@ class Answer:
     err: str
 
 
-def called(*words):
+def call_pluribus(*words):
     """The exit code of `pluribus WORDS…`, with nothing of this process changed for good."""
     with (
         mock.patch.object(sys, "argv", ["pluribus", *words]),
@@ -57,7 +57,7 @@ def pluribus(work, capfd, monkeypatch):
 
     def call(line):
         capfd.readouterr()
-        code = called(*shlex.split(line))
+        code = call_pluribus(*shlex.split(line))
         return Answer(code, *capfd.readouterr())
 
     return call
@@ -89,7 +89,7 @@ def runs(tmp_path_factory):
         "houses": [str(folder / "houses.csv")],
     }
     for name, data in told.items():
-        assert called(*train, "--data", *data, "--out", str(folder / name)) == 0
+        assert call_pluribus(*train, "--data", *data, "--out", str(folder / name)) == 0
     return folder
 
 

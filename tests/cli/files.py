@@ -43,7 +43,7 @@ def cut(name, share=0.5):
     return write
 
 
-def removed(*names):
+def remove_files(*names):
     return lambda folder: [(folder / name).unlink() for name in names]
 
 
@@ -57,7 +57,7 @@ def without_digest(name):
     return write
 
 
-def replaced(name, old, new):
+def replace_text(name, old, new):
     def write(folder):
         text = (folder / name).read_text()
         assert old in text
@@ -66,7 +66,7 @@ def replaced(name, old, new):
     return write
 
 
-def swapped(one, two):
+def swap_files(one, two):
     def write(folder):
         (folder / one).rename(folder / "other")
         (folder / two).rename(folder / one)
@@ -192,4 +192,4 @@ def pickled_weights(folder):
     torch.save({"weights": Payload()}, folder / "run/weights.safetensors")
 
 
-UNFINISHED = removed("run/result.json", "run/weights.safetensors")
+UNFINISHED = remove_files("run/result.json", "run/weights.safetensors")

@@ -16,7 +16,7 @@ from pluribus.cli.error_log import KEPT, delete_old_logs
 from pluribus.cli.streams import prepare_streams, print_json
 
 from ..processes import fork_pluribus
-from .conftest import called
+from .conftest import call_pluribus
 from .files import photos, png
 from .wrong_records import OWN, own_nets
 
@@ -164,7 +164,7 @@ def ascii_streams():
 
 def test_letters_that_the_output_lacks_are_question_marks(work):
     with ascii_streams() as read:
-        assert called("methods", "mimo") == 0
+        assert call_pluribus("methods", "mimo") == 0
         out, err = read()
     assert "1.02 ? the parameters" in out
     assert err == ""
@@ -187,7 +187,7 @@ def painted(tmp_path_factory):
     folder = tmp_path_factory.mktemp("painted")
     photos(classes=LABELS, each=12)(folder)
     words = ["--data", str(folder / "photos"), "--model", "mlp:hidden=[4]", "--epochs", "1", "--quiet"]
-    assert called("train", *words, "--out", str(folder / "run[/b]")) == 0
+    assert call_pluribus("train", *words, "--out", str(folder / "run[/b]")) == 0
     return folder / "run[/b]"
 
 

@@ -15,7 +15,7 @@ from pluribus.runs.consent import ConsentError, get_consent
 from pluribus.runs.evaluation import build_evaluation_settings, evaluate_run
 from pluribus.runs.prediction import predict_files
 
-from .conftest import called
+from .conftest import call_pluribus
 from .files import nets
 from .test_wrong_input import check, digest
 
@@ -145,7 +145,7 @@ def own(tmp_path_factory):
     line = "train --data digits --rows 64 --epochs 1 --batch-size 32 --model nets:build:hidden=5 --quiet --out"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        assert called(*line.split(), "run") == 0
+        assert call_pluribus(*line.split(), "run") == 0
     return folder
 
 

@@ -6,7 +6,7 @@ from pluribus import Inner
 
 from . import files
 from .cases import FLOWERS, case
-from .files import cut, file, mnist, nets, npz, photos, png, rows, swapped
+from .files import cut, file, mnist, nets, npz, photos, png, rows, swap_files
 
 DATA = [
     case(
@@ -28,7 +28,7 @@ DATA = [
         "train --data mnist",
         "train-images-idx3-ubyte must hold images|swapped",
         mnist(),
-        swapped(files.IMAGES, files.LABELS),
+        swap_files(files.IMAGES, files.LABELS),
     ),
     case(
         "idx foreign",

@@ -9,7 +9,7 @@ CURE = "take it from a copy of the run, or train again"
 DIGITS = "9" * 5000
 
 
-def changed(name, **values):
+def change(name, **values):
     """A record with other values, as a version without digests would have written it; None removes a key."""
 
     def write(folder):
@@ -20,7 +20,7 @@ def changed(name, **values):
     return write
 
 
-def edited(name, key, value):
+def edit(name, key, value):
     """A record in which a number was changed by hand; its digest stays."""
 
     def write(folder):
@@ -29,10 +29,10 @@ def edited(name, key, value):
     return write
 
 
-def prepared(**values):
+def prepare(**values):
     """data.json with another preparation of pixels."""
     pixels = {"kind": "pixels", "target": [0.0, 1.0], "mean": [0.3], "std": [0.4]} | values
-    return changed("run/data.json", preparation=pixels)
+    return change("run/data.json", preparation=pixels)
 
 
 def of_run(name, line, said, *has):
@@ -47,53 +47,67 @@ RECORDS = [
         "result edited",
         "train --resume run",
         f"result.json was changed or damaged|{CURE}",
-        edited("run/result.json", "steps", 9),
+        edit("run/result.json", "steps", 9),
     ),
     of_run(
         "result a list", "train --resume run", "result.json is damaged, it must hold an object", file("run/result.json", "[]")
     ),
     of_run("result cut", "train --resume run", "result.json is damaged, it is no JSON", cut("run/result.json")),
-    of_run("data edited", "evaluate run", "data.json was changed or damaged", edited("run/data.json", "train", 9)),
-    of_run("std of zero", "evaluate run", "data.json|more than 0 for 'preparation.pixels.std.0', got 0", prepared(std=[0.0])),
-    of_run("std of a text", "evaluate run", "data.json|a number for 'preparation.pixels.std.0'", prepared(std=["1"])),
-    of_run("no mean", "evaluate run", "data.json is damaged|at least 1 entries", prepared(mean=[])),
+    of_run("data edited", "evaluate run", "data.json was changed or damaged", edit("run/data.json", "train", 9)),
+    of_run(
+        "std of zero",
+        "evaluate run",
+        "data.json|more than 0 for 'preparation.pixels.std.0', got 0",
+        prepare(std=[0.0]),
+    ),
+    of_run("std of a text", "evaluate run", "data.json|a number for 'preparation.pixels.std.0'", prepare(std=["1"])),
+    of_run("no mean", "evaluate run", "data.json is damaged|at least 1 entries", prepare(mean=[])),
     of_run(
         "means of other images",
         "evaluate run",
         "data.json is damaged|do not fit images",
-        prepared(mean=[0.1] * 3, std=[1.0] * 3),
+        prepare(mean=[0.1] * 3, std=[1.0] * 3),
     ),
     of_run(
-        "target of zero", "evaluate run", "data.json|more than 0 for 'preparation.pixels.target.1'", prepared(target=[0.0, 0.0])
+        "target of zero",
+        "evaluate run",
+        "data.json|more than 0 for 'preparation.pixels.target.1'",
+        prepare(target=[0.0, 0.0]),
     ),
-    of_run("an unknown preparation", "evaluate run", "data.json is damaged", prepared(kind="magic")),
-    of_run("shape a text", "evaluate run", "data.json|a list for 'shape', got 'abc'", changed("run/data.json", shape="abc")),
+    of_run("an unknown preparation", "evaluate run", "data.json is damaged", prepare(kind="magic")),
+    of_run("shape a text", "evaluate run", "data.json|a list for 'shape', got 'abc'", change("run/data.json", shape="abc")),
     of_run(
-        "shape of texts", "evaluate run", "data.json|a whole number for 'shape.0'", changed("run/data.json", shape=["a", 8, 8])
+        "shape of texts",
+        "evaluate run",
+        "data.json|a whole number for 'shape.0'",
+        change("run/data.json", shape=["a", 8, 8]),
     ),
-    of_run("shape of zero", "evaluate run", "data.json|at least 1 for 'shape.0'", changed("run/data.json", shape=[0, 8, 8])),
-    of_run("shape huge", "evaluate run", "at most 100,000,000 numbers", changed("run/data.json", shape=[1, 99999, 99999])),
+    of_run("shape of zero", "evaluate run", "data.json|at least 1 for 'shape.0'", change("run/data.json", shape=[0, 8, 8])),
+    of_run("shape huge", "evaluate run", "at most 100,000,000 numbers", change("run/data.json", shape=[1, 99999, 99999])),
     of_run(
         "a record without classes",
         "evaluate run",
         "a classification must have some classes",
-        changed("run/data.json", classes=[]),
+        change("run/data.json", classes=[]),
     ),
-    of_run("a class twice", "evaluate run", "it names a class twice", changed("run/data.json", classes=["1"] * 10)),
+    of_run("a class twice", "evaluate run", "it names a class twice", change("run/data.json", classes=["1"] * 10)),
     of_run(
         "an unknown task",
         "evaluate run",
         "data.json|classification or regression for 'task'",
-        changed("run/data.json", task="x"),
+        change("run/data.json", task="x"),
     ),
     of_run(
         "an unknown key",
         "evaluate run",
         "data.json is damaged, it has the unknown key 'more'",
-        changed("run/data.json", more=1),
+        change("run/data.json", more=1),
     ),
     of_run(
-        "a missing key", "evaluate run", "data.json is damaged, it lacks the key 'test'", changed("run/data.json", test=None)
+        "a missing key",
+        "evaluate run",
+        "data.json is damaged, it lacks the key 'test'",
+        change("run/data.json", test=None),
     ),
     of_run(
         "config of aliases",

@@ -1,7 +1,7 @@
 """Wrong commands, settings and places."""
 
 from .cases import TRAIN, case
-from .files import UNFINISHED, cut, file, removed, replaced, without_digest
+from .files import UNFINISHED, cut, file, remove_files, replace_text, without_digest
 
 COMMANDS = [
     case("unknown command", "trian", "No such command 'trian'|Did you mean 'train'"),
@@ -148,10 +148,10 @@ PLACES = [
         "a run without weights",
         "evaluate run",
         "run has lost its weights|--resume run",
-        removed("run/weights.safetensors"),
+        remove_files("run/weights.safetensors"),
         run="digits",
     ),
-    case("a run without data.json", "evaluate run", "data.json", removed("run/data.json"), run="digits"),
+    case("a run without data.json", "evaluate run", "data.json", remove_files("run/data.json"), run="digits"),
     case("data.json cut", "evaluate run", "run/data.json is damaged", cut("run/data.json"), run="digits"),
     case(
         "data.json of another shape",
@@ -162,7 +162,7 @@ PLACES = [
     ),
     case(
         *("resume a changed config", "train --resume run", "run/config.yaml was changed or damaged after it was written"),
-        *(UNFINISHED, replaced("run/config.yaml", "- 16", "- 17")),
+        *(UNFINISHED, replace_text("run/config.yaml", "- 16", "- 17")),
         run="digits",
     ),
     case("resume nothing", "train --resume no", "there is no run no"),
@@ -180,12 +180,12 @@ PLACES = [
     ),
     case(
         *("resume another method", "train --resume run", "step-00000002.safetensors is of Single()|Inner"),
-        *(UNFINISHED, without_digest("run/config.yaml"), replaced("run/config.yaml", "name: single", "name: inner")),
+        *(UNFINISHED, without_digest("run/config.yaml"), replace_text("run/config.yaml", "name: single", "name: inner")),
         run="digits",
     ),
     case(
         *("resume another network", "train --resume run", "step-00000002.safetensors is of another network"),
-        *(UNFINISHED, without_digest("run/config.yaml"), replaced("run/config.yaml", "- 16", "- 17")),
+        *(UNFINISHED, without_digest("run/config.yaml"), replace_text("run/config.yaml", "- 16", "- 17")),
         run="digits",
     ),
     case("resume a damaged grid", "train --resume g", "g/grid.yaml is damaged, it is no YAML", file("g/grid.yaml", "a: [")),

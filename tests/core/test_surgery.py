@@ -27,30 +27,30 @@ from pluribus.methods.inner import Averaged
 from tests.networks import NestedMLP, ResidualCNN, Transformer, images, tokens, vectors, words
 
 
-def changed(net: nn.Module, **options) -> list[str]:
+def list_changes(net: nn.Module, **options) -> list[str]:
     return [change.name for change in pluribus.ensemble(net, Inner(**options)).conversion.changes]
 
 
 def test_names_globs_blocks_and_types_choose_layers():
     net = ResidualCNN()
-    assert changed(net, include="blocks.0.conv1") == ["blocks.0.conv1"]
-    assert changed(net, include="*.conv2") == ["blocks.0.conv2", "blocks.1.conv2", "blocks.2.conv2"]
-    assert changed(net, include="blocks.2") == ["blocks.2.conv1", "blocks.2.conv2"]
-    assert changed(net, include=nn.Linear) == ["head"]
-    assert changed(net, include=[nn.Linear, "stem.*"]) == ["stem.0", "head"]
-    assert changed(net, include="*", exclude=["blocks", nn.Linear]) == ["stem.0"]
-    assert "blocks.1.shortcut" not in changed(net, exclude="*.shortcut")
+    assert list_changes(net, include="blocks.0.conv1") == ["blocks.0.conv1"]
+    assert list_changes(net, include="*.conv2") == ["blocks.0.conv2", "blocks.1.conv2", "blocks.2.conv2"]
+    assert list_changes(net, include="blocks.2") == ["blocks.2.conv1", "blocks.2.conv2"]
+    assert list_changes(net, include=nn.Linear) == ["head"]
+    assert list_changes(net, include=[nn.Linear, "stem.*"]) == ["stem.0", "head"]
+    assert list_changes(net, include="*", exclude=["blocks", nn.Linear]) == ["stem.0"]
+    assert "blocks.1.shortcut" not in list_changes(net, exclude="*.shortcut")
 
 
 def test_a_pattern_that_matches_nothing_lists_what_it_could_have_matched():
     with pytest.raises(ConversionError, match=r"include='hed' matched no layer\. Did you mean 'head'\?(.|\n)*stem\.0: Conv2d"):
-        changed(ResidualCNN(), include="hed")
+        list_changes(ResidualCNN(), include="hed")
     with pytest.raises(ConversionError, match="exclude='nothing' matched no layer"):
-        changed(ResidualCNN(), exclude="nothing")
+        list_changes(ResidualCNN(), exclude="nothing")
     with pytest.raises(ConversionError, match="left nothing to convert"):
-        changed(ResidualCNN(), include="head", exclude=nn.Linear)
+        list_changes(ResidualCNN(), include="head", exclude=nn.Linear)
     with pytest.raises(ConversionError, match="nothing to convert: ReLU has no layer of the types Linear, Conv1d"):
-        changed(nn.ReLU())
+        list_changes(nn.ReLU())
 
 
 class Twice(nn.Module):
@@ -268,12 +268,12 @@ def test_new_weights_train_even_in_place_of_frozen_ones():
         assert any(p.requires_grad for p in fresh), spec
     for spec in (Inner(), MIMO(), Mixture(parameters=3.0)):
         kept = pluribus.ensemble(net, spec)
-        new = [] if not isinstance(spec, Mixture) else [*kept.banks.parameters(), *(m.coefficients for m in mixed(kept))]
+        new = [] if not isinstance(spec, Mixture) else [*kept.banks.parameters(), *(m.coefficients for m in find_mixed(kept))]
         assert not any(p.requires_grad for p in kept.parameters() if not any(p is q for q in new)), spec
     assert not any(p.requires_grad for p in pluribus.ensemble(net, Inner()).fold().parameters())
 
 
-def mixed(ensemble):
+def find_mixed(ensemble):
     return [module for module in ensemble.modules() if hasattr(module, "coefficients")]
 
 

@@ -26,7 +26,7 @@ def header(shape, descr="<f8"):
     return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
 
 
-def zipped(folder, members, method=zipfile.ZIP_DEFLATED):
+def zip_files(folder, members, method=zipfile.ZIP_DEFLATED):
     path = folder / "data.npz"
     with zipfile.ZipFile(path, "w", method) as out:
         for name, content in members.items():
@@ -54,14 +54,14 @@ def test_an_archive_that_unfolds_beyond_the_limit_is_refused_unread(tmp_path, mo
 
 @pytest.mark.parametrize("shape", [(10**12,), (10**9, 10**9), (4, -1), (0, 10**18, 10**18), (3,)])
 def test_a_header_that_promises_other_bytes_than_there_are_is_refused(tmp_path, shape):
-    path = zipped(tmp_path, {"x": header(shape) + bytes(16), "y": npy(Y)})
+    path = zip_files(tmp_path, {"x": header(shape) + bytes(16), "y": npy(Y)})
     for read in (lambda: load(str(path)), lambda: read_rows(path, Preparation(), (4,))):
         with pytest.raises(DataError, match=r"data\.npz (is damaged|is no archive)"):
             read()
 
 
 def test_other_compressions_than_those_of_numpy_are_refused(tmp_path):
-    path = zipped(tmp_path, {"x": npy(np.eye(20)), "y": npy(Y)}, zipfile.ZIP_BZIP2)
+    path = zip_files(tmp_path, {"x": npy(np.eye(20)), "y": npy(Y)}, zipfile.ZIP_BZIP2)
     with pytest.raises(DataError, match=r"data\.npz is no archive of plain arrays"):
         load(str(path))
 

@@ -28,7 +28,7 @@ def binary(folder, batches, suffix=".bin"):
         (folder / f"{name}{suffix}").write_bytes(np.concatenate([*(y[:, None] for y in labels), x], 1).tobytes())
 
 
-def pickled(folder, contents):
+def pickle_batches(folder, contents):
     folder.mkdir()
     for name, content in contents.items():
         (folder / name).write_bytes(pickle.dumps(content, protocol=4))
@@ -72,7 +72,7 @@ def test_both_versions_hold_the_same(tmp_path, published):
     batches = {name: rows() for name in NAMES}
     binary(tmp_path / "cifar-10-batches-bin", batches)
     one = load("cifar10", tmp_path)
-    pickled(tmp_path / "cifar-10-batches-py", {n: {b"data": x, b"labels": y.tolist()} for n, (x, y) in batches.items()})
+    pickle_batches(tmp_path / "cifar-10-batches-py", {n: {b"data": x, b"labels": y.tolist()} for n, (x, y) in batches.items()})
     published("cifar10", tmp_path)
     assert load("cifar10", tmp_path).facts["format"] == "binary"
     for name in NAMES:
@@ -89,7 +89,7 @@ def test_hundred_classes_have_fine_and_coarse_labels_in_both_versions(tmp_path, 
     coarse = (fine % 20).astype(np.uint8)
     binary(tmp_path / "cifar-100-binary", dict.fromkeys(("train", "test"), (x, coarse, fine)))
     content = {b"data": x, b"fine_labels": fine.tolist(), b"coarse_labels": coarse.tolist()}
-    pickled(tmp_path / "cifar-100-python", dict.fromkeys(("train", "test"), content))
+    pickle_batches(tmp_path / "cifar-100-python", dict.fromkeys(("train", "test"), content))
     for _ in range(2):
         for name, y, classes in (("cifar100", fine, 100), ("cifar100-coarse", coarse, 20)):
             data = load(name, tmp_path)
@@ -130,7 +130,7 @@ def test_a_payload_in_a_pickle_is_not_run(tmp_path, published, checksum):
     trap = tmp_path / "sprung"
     x, y = rows()
     content = {b"data": x, b"labels": y.tolist(), b"more": Payload(trap)}
-    pickled(tmp_path / "cifar-10-batches-py", dict.fromkeys(NAMES, content))
+    pickle_batches(tmp_path / "cifar-10-batches-py", dict.fromkeys(NAMES, content))
     if checksum == "right":
         published("cifar10", tmp_path)
     said = "checksum is not the published one: it was not loaded" if checksum == "wrong" else "mkdir, which no array needs"
@@ -142,7 +142,7 @@ def test_a_payload_in_a_pickle_is_not_run(tmp_path, published, checksum):
 
 
 def test_a_pickle_of_something_else_is_refused(tmp_path, published):
-    pickled(tmp_path / "cifar-10-batches-py", {name: {b"data": [1, 2], b"labels": [0, 1]} for name in NAMES})
+    pickle_batches(tmp_path / "cifar-10-batches-py", {name: {b"data": [1, 2], b"labels": [0, 1]} for name in NAMES})
     published("cifar10", tmp_path)
     with pytest.raises(DataError, match="must hold rows of 3072 bytes"):
         load("cifar10", tmp_path)
@@ -158,7 +158,7 @@ def test_the_names_of_classes_are_in_the_order_of_the_labels():
 def test_a_file_is_read_once_between_checking_and_opening(tmp_path, published, monkeypatch):
     """Else it could be exchanged in between."""
     x, y = rows()
-    pickled(tmp_path / "cifar-10-batches-py", {name: {b"data": x, b"labels": y.tolist()} for name in NAMES})
+    pickle_batches(tmp_path / "cifar-10-batches-py", {name: {b"data": x, b"labels": y.tolist()} for name in NAMES})
     published("cifar10", tmp_path)
     read, real = [], Path.read_bytes
     monkeypatch.setattr(Path, "read_bytes", lambda path: read.append(path.name) or real(path))

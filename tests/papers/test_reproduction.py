@@ -24,7 +24,7 @@ class Measured(Schema):
     seed: Count
 
 
-def counted(options, workspace):
+def count_call(options, workspace):
     """Leaves a mark for every time that it is run."""
     with (workspace.shared / "marks.txt").open("a") as file:
         file.write(f"{options['value']}\n")
@@ -41,7 +41,7 @@ def recipe(values=(1, 2, 3), **changes):
         "question": "Why?",
         "source": "table 1",
         "scales": dict.fromkeys(("smoke", "cpu", "paper"), Scale("Small.", cells)),
-        "measure": counted,
+        "measure": count_call,
         "measured": Measured,
         "tabulate": lambda found: [{"name": name, "value": cell["value"]} for name, cell in found.items()],
         "judge": lambda found: [judge_claim("All are there.", "three", f"{len(found)}", len(found) == 3)],
@@ -136,12 +136,12 @@ def test_after_a_kill_only_what_is_left_is_measured(tmp_path):
             from pathlib import Path
             from pluribus import papers
             from pluribus.papers.reproduction import Reproduction, reproduce
-            from tests.papers.test_reproduction import counted, recipe
+            from tests.papers.test_reproduction import count_call, recipe
 
             def measure(options, workspace):
                 if options["value"] == 2 and "kill" in sys.argv:
                     os._exit(9)
-                return counted(options, workspace)
+                return count_call(options, workspace)
 
             own = recipe(measure=measure)
             papers.load_recipes = lambda: {{own.id: own}}
