@@ -50,8 +50,9 @@ format: $(VENV)/ready-dev
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
+# A file of tests stays in one process: what its tests share (trained runs, pages, started processes) is made once.
 test: lint
-	$(RUN) -m pytest -n auto -m "not slow"
+	$(RUN) -m pytest -n auto --dist loadfile -m "not slow"
 
 test-all: lint
 	$(RUN) -m pytest

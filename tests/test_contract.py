@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from functools import cache
 
 import pytest
 import torch
@@ -26,9 +27,9 @@ SOME_PAIRS = [
 """Every method on two networks, every network with half of the methods: for what does not depend on both."""
 
 
-def on(pairs: list[tuple[str, str]]):
-    """Run a test on these pairs of a method and a network."""
-    return pytest.mark.parametrize(("row", "case"), pairs, indirect=True, ids=map("-".join, pairs))
+def on(pairs: list[tuple[str, str]], network: str = "case"):
+    """Run a test on these pairs of a method and a network, a new one (`case`) or one that tests share (`trained`)."""
+    return pytest.mark.parametrize(("row", network), pairs, indirect=True, ids=map("-".join, pairs))
 
 
 @pytest.fixture
@@ -40,6 +41,20 @@ def row(request) -> Row:
 def case(request):
     network, data = NETWORKS[request.param]
     return network(), data
+
+
+@pytest.fixture
+def trained(request, row):
+    return convert_trained(row.spec, request.param)
+
+
+@cache
+def convert_trained(spec: pluribus.Spec, network: str) -> tuple[nn.Module, pluribus.Ensemble, torch.Tensor]:
+    """A network with running statistics in double precision, its ensemble, and five rows. Tests only read them."""
+    torch.manual_seed(0)
+    build, data = NETWORKS[network]
+    net = warm(build(), data).double().eval()
+    return net, pluribus.ensemble(net, spec).eval(), data(5, torch.double)
 
 
 def stochastic(ensemble: pluribus.Ensemble) -> bool:
@@ -54,26 +69,20 @@ def warm(net: nn.Module, data) -> nn.Module:
     return net
 
 
-@on(PAIRS)
-def test_the_members_answer_together(row, case):
-    net, data = case
-    ensemble = pluribus.ensemble(net, row.spec).eval()
-    assert ensemble(data(6)).shape == (row.members, 6, CLASSES)
-    p = ensemble.predict(data(5))
-    assert p.probs.shape == (5, CLASSES)
-    torch.testing.assert_close(p.probs.sum(1), torch.ones(5))
-    assert p.outputs.shape == (ensemble.members, 5, CLASSES)
-
-
 SIZES = (5, 1, 2, 3)  # more rows than members; one; fewer than M; as many as M
 
 
 @on(PAIRS)
-def test_any_batch_size_is_answered(row, case):
+def test_the_members_answer_together(row, case):
+    """Batches of any size."""
     net, data = case
     ensemble = pluribus.ensemble(net, row.spec).eval()
     for size in SIZES:
         assert ensemble(data(size)).shape == (row.members, size, CLASSES)
+    p = ensemble.predict(data(5))
+    assert p.probs.shape == (5, CLASSES)
+    torch.testing.assert_close(p.probs.sum(1), torch.ones(5))
+    assert p.outputs.shape == (ensemble.members, 5, CLASSES)
     assert pluribus.ensemble(net, row.spec).eval()(data(1)).shape == (row.members, 1, CLASSES)  # also as the first
 
 
@@ -87,13 +96,11 @@ def test_any_batch_size_trains(row, case):
         assert loss.isfinite()
 
 
-@on(PAIRS)
-def test_a_row_is_answered_the_same_in_any_company(row, case):
-    net, data = case
-    ensemble = pluribus.ensemble(net.double(), row.spec).eval()
+@on(PAIRS, "trained")
+def test_a_row_is_answered_the_same_in_any_company(row, trained):
+    _, ensemble, x = trained
     if stochastic(ensemble):
         pytest.skip("its draws differ from pass to pass")
-    x = data(4, torch.double)
     whole = ensemble(x)
     torch.testing.assert_close(torch.cat([ensemble(x[:1]), ensemble(x[1:])], 1), whole, rtol=0, atol=1e-10)
     torch.testing.assert_close(ensemble.predict(x, batch_size=3).outputs, whole, rtol=0, atol=1e-10)
@@ -204,11 +211,9 @@ def test_finding_the_branch_uses_up_no_random_number(row, case):
     torch.testing.assert_close(ensemble(x), first)
 
 
-@on(PAIRS)
-def test_folding_leaves_every_prediction_unchanged(row, case):
-    net, data = case
-    ensemble = pluribus.ensemble(warm(net, data).double(), row.spec).eval()
-    x = data(5, torch.double)
+@on(PAIRS, "trained")
+def test_folding_leaves_every_prediction_unchanged(row, trained):
+    _, ensemble, x = trained
     if not row.folds:
         with pytest.raises(Unsupported, match="no "):
             ensemble.fold()
@@ -219,11 +224,9 @@ def test_folding_leaves_every_prediction_unchanged(row, case):
     torch.testing.assert_close(folded(x), expected, rtol=0, atol=1e-10)
 
 
-@on(PAIRS)
-def test_a_member_is_a_plain_network(row, case):
-    net, data = case
-    ensemble = pluribus.ensemble(warm(net, data).double(), row.spec).eval()
-    x = data(5, torch.double)
+@on(PAIRS, "trained")
+def test_a_member_is_a_plain_network(row, trained):
+    _, ensemble, x = trained
     if not row.plain_members:
         with pytest.raises(Unsupported, match="no "):
             ensemble.member(0)
@@ -237,12 +240,9 @@ def test_a_member_is_a_plain_network(row, case):
         ensemble.member(row.members)
 
 
-@on(PAIRS)
-def test_a_trained_network_is_kept_as_promised(row, case):
-    net, data = case
-    net = warm(net, data).double().eval()
-    ensemble = pluribus.ensemble(net, row.spec).eval()
-    x = data(5, torch.double)
+@on(PAIRS, "trained")
+def test_a_trained_network_is_kept_as_promised(row, trained):
+    net, ensemble, x = trained
     before = net(x)
     keeps = row.spec.get_keeps()
     if keeps == "predictions":
@@ -250,8 +250,9 @@ def test_a_trained_network_is_kept_as_promised(row, case):
     if keeps == "member 0":
         torch.testing.assert_close(ensemble(x)[0], before, rtol=0, atol=1e-10)
     if isinstance(row.spec, VariationalDropout):
-        ensemble.answer = "mean"
-        torch.testing.assert_close(ensemble(x)[0], before, rtol=0, atol=1e-10)
+        answering = pluribus.ensemble(net, row.spec).eval()
+        answering.answer = "mean"
+        torch.testing.assert_close(answering(x)[0], before, rtol=0, atol=1e-10)
     mine = list(ensemble.parameters())
     changed = [change.name for change in ensemble.conversion.changes] if keeps == "other layers" else []
     for name, parameter in net.named_parameters():

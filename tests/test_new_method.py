@@ -76,8 +76,8 @@ def test_it_passes_the_contract(newcomer, network, tmp_path, monkeypatch):
     for name in CONTRACT:
         make, data = NETWORKS[network]
         test = getattr(contract, name)
-        extra = {name: known[name] for name in inspect.signature(test).parameters if name in known}
-        test(row, (make(), data), **extra)
+        known |= {"row": row, "case": (make(), data), "trained": contract.convert_trained(row.spec, network)}
+        test(**{parameter: known[parameter] for parameter in inspect.signature(test).parameters})
     assert len(CONTRACT) > 15
 
 

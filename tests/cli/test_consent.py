@@ -31,6 +31,7 @@ ATTACKS = {  # tests/models/test_factories.py has more names
     "a text with control characters": {"name": "payload:\x1b[31mbuild\n"},
 }
 OF_ALL_KINDS = ("os:system", "torch:load", "payload:build")
+"""A module of Python, a function of a library, and a module in the folder."""
 PAYLOAD = "open('sprung', 'w').close()\nfrom torch import nn\ndef build(inputs, outputs): return nn.Linear(inputs, outputs)\n"
 
 
@@ -97,8 +98,17 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("command", COMMANDS)
+REPRESENTATIVES = [COMMANDS[0], COMMANDS[3], *list(GRIDS)[:2]]
+"""Commands that read a run, a configuration, a grid and a comparison: they are tried with every attack."""
+ATTACKED = [
+    (command, attack)
+    for command in COMMANDS
+    for attack, model in ATTACKS.items()
+    if command in REPRESENTATIVES or model["name"] in OF_ALL_KINDS
+]
+
+
+@pytest.mark.parametrize(("command", "attack"), ATTACKED)
 def test_nothing_in_a_file_runs(command, attack, pluribus, a_copy, work, monkeypatch):
     """Neither without consent nor with it, and also in the folder itself with that on the path, as `python -m` puts it."""
     model = ATTACKS[attack]
