@@ -1,6 +1,6 @@
 """The records of `pluribus reproduce`: the result of a recipe, what one cell measured, and a training that recipes share."""
 
-from typing import Any, ClassVar, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
 from .schema import Count, NotNegative, Schema, Text, Texts
 
@@ -53,6 +53,16 @@ class PaperResult(Schema, Generic[Measured]):
     verdicts: list[PaperVerdict]
     figure: bool
     cells: dict[Text, PaperCell[Measured]]
+
+
+def build_cell_schema(measured: type[Schema]) -> type[Schema]:
+    """The schema of a cell whose `found` is as `measured` says."""
+    return cast(type[Schema], PaperCell.__class_getitem__(measured))
+
+
+def build_result_schema(measured: type[Schema]) -> type[Schema]:
+    """The schema of a result whose cells measured what `measured` says."""
+    return cast(type[Schema], PaperResult.__class_getitem__(measured))
 
 
 class SharedTraining(Schema):

@@ -19,7 +19,7 @@ from ..core.files import format_json
 from ..data import find_data_folder
 from ..data.catalog import SETS
 from ..experiments import Job, check_workers, describe_unfinished, run_jobs
-from ..file_formats.paper_files import PaperCell
+from ..file_formats.paper_files import build_cell_schema
 from ..file_formats.reading import read_json, write_json
 from ..runs.run_folder import describe_machine
 from . import results
@@ -65,7 +65,7 @@ class Reproduction:
     def read_cell(self, name: str) -> Json | None:
         """Return what a cell left in its folder, or None if it is not finished with the present options."""
         path = self.folder / name / "found.json"
-        cell = read_json(path, PaperCell.__class_getitem__(self.recipe.measured)) if path.is_file() else None
+        cell = read_json(path, build_cell_schema(self.recipe.measured)) if path.is_file() else None
         return self._match(name, cell)
 
     def read_cells(self) -> dict[str, Json]:

@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from ..core.files import write_file
-from ..file_formats.paper_files import PaperResult
+from ..file_formats.paper_files import build_result_schema
 from ..file_formats.reading import read_json, write_json
 from .recipe import SCALES, Json, Recipe
 
@@ -34,7 +34,7 @@ def read_result(out: Path, recipe: Recipe, scale: str) -> Json:
         FileError: if the file holds something else, or cells that measured something else; it must not be overwritten then.
     """
     file = locate_result(out, recipe, scale)
-    return read_json(file, PaperResult.__class_getitem__(recipe.measured)) if file.exists() else {}
+    return read_json(file, build_result_schema(recipe.measured)) if file.exists() else {}
 
 
 def save_result(out: Path, recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
