@@ -86,7 +86,7 @@ def test_the_prior_keeps_the_temperature_of_rows_that_are_nearly_all_right():
     assert fit_temperature(p, y) > 0.4
     y[0] = logits[0, 0].argsort()[-2]
     assert fit_temperature(p, y) > 0.6
-    assert fit_temperature(p, y) > 1.1 * fit_temperature(p, y, width=math.inf)
+    assert fit_temperature(p, y, width=math.inf) + 0.01 < fit_temperature(p, y) < 1  # pulled towards 1, and not beyond
 
 
 def test_the_prior_adds_the_square_of_log_t_over_twice_its_variance_to_the_sum_over_rows():
