@@ -6,7 +6,7 @@ brightness and colour, and their differences in both directions. BatchNorm witho
 the same variance, so that the input is about white without being fitted to the data. This quarters the cost of the first
 convolutions, which would cost most, and lets a high learning rate work from the first step on.
 
-Then follow three blocks: a 3×3 convolution, 2×2 maxima, BatchNorm and ReLU; a second convolution, BatchNorm and ReLU. The
+Then follow three blocks: a 3×3 convolution, 2×2 maxima, BatchNorm and GELU; a second convolution, BatchNorm and GELU. The
 largest value of every channel goes into the linear layer.
 
 As the transform has no weights, the first layer that methods such as MIMO convert is the first convolution.
@@ -73,6 +73,6 @@ def fast_cnn(classes: int = 10, channels: int = 3, size: int = 32, width: float 
     filters = scale_sizes((52, 104, 112), width)
     blocks: list[nn.Module] = [PatchTransform(channels)]
     for before, after in itertools.pairwise((PATCH * PATCH * channels, *filters)):
-        blocks += [nn.Conv2d(before, after, 3, padding=1, bias=False), nn.MaxPool2d(2), nn.BatchNorm2d(after), nn.ReLU()]
-        blocks += [nn.Conv2d(after, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
+        blocks += [nn.Conv2d(before, after, 3, padding=1, bias=False), nn.MaxPool2d(2), nn.BatchNorm2d(after), nn.GELU()]
+        blocks += [nn.Conv2d(after, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.GELU()]
     return initialize_he(nn.Sequential(*blocks, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(filters[-1], classes)))
