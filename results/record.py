@@ -1,7 +1,8 @@
 """Run the recorded comparisons on real data, and show them in the README.
 
-    python results/record.py            run what is missing (hours), and keep what is there
-    python results/record.py --readme   only the README, from the recorded JSON
+    python results/record.py                 run what is missing (hours), and keep what is there
+    python results/record.py mnist-fast      these alone
+    python results/record.py --readme        only the README, from the recorded JSON
 
 Each comparison goes to runs/<name> and can be stopped at any time; its results.json, .csv, .md and picture.svg are copied here.
 """
@@ -19,12 +20,21 @@ from pluribus.reports import format_markdown
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
+METHODS = (
+    "single,inner,maxout:copies=2,variance,variational-dropout,mc-dropout,multihead,mimo,treenet,batch-ensemble,mixture,"
+    "deep-ensemble:members=2,of=mimo,deep-ensemble"
+)
 COMPARISONS = {
-    "mnist-lenet5": "--data mnist --model lenet5 --rows 10000 --epochs 5 --batch-size 64 --seeds 3 --ood fashion-mnist,kmnist",
-    "cifar10-small-cnn": (
-        "--data cifar10 --model small-cnn --rows 10000 --epochs 6 --batch-size 64 --seeds 3 --corruptions standard "
-        "--shift-rows 100 --ood svhn"
+    "cifar10-fast": (
+        f"--data cifar10 --recipe fast --methods {METHODS} --distil single,multihead:members=4 --tune 4 --seeds 3 "
+        "--corruptions standard --shift-rows 500 --ood svhn"
     ),
+    "mnist-fast": (
+        f"--data mnist --recipe fast-mnist --rows 6000 --methods {METHODS} --distil single,multihead:members=4 --tune 4 "
+        "--seeds 3 --ood fashion-mnist,kmnist"
+    ),
+    "uci-concrete": "--data uci-concrete --recipe fast-table --distil single,multihead:members=4 --tune 8 --seeds 5",
+    "uci-energy": "--data uci-energy --recipe fast-table --distil single,multihead:members=4 --tune 8 --seeds 5",
 }
 RECORDED = ("results.json", "results.csv", "results.md", "picture.svg")
 BEGIN, END = "<!-- recorded results: make results -->", "<!-- end of recorded results -->"
@@ -55,7 +65,7 @@ def format_section() -> str:
             continue
         results = json.loads(place.read_text(encoding="utf-8"))
         text = format_markdown(results).replace(f"# {results['title']}", f"### {results['title']}", 1).strip()
-        picture = f"![{results['title']}: share of the deep ensemble's gain against latency](results/{name}/picture.svg)"
+        picture = f"![{results['title']}: what methods are worth in networks, against latency](results/{name}/picture.svg)"
         parts += ["", text, "", picture]
     return "\n".join([*parts, "", END])
 
@@ -70,8 +80,9 @@ def update_readme() -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", help=f"the comparisons to run: {', '.join(COMPARISONS)} [all]")
     parser.add_argument("--readme", action="store_true", help="only the README, from what is recorded")
-    if not parser.parse_args().readme:
-        for name, options in COMPARISONS.items():
-            record_comparison(name, options)
+    asked = parser.parse_args()
+    for name in [] if asked.readme else asked.names or COMPARISONS:
+        record_comparison(name, COMPARISONS[name])
     update_readme()

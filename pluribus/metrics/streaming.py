@@ -4,15 +4,13 @@ import torch
 from torch import Tensor
 
 from ..core.predictive import Predictive, PredictiveSummary, Task
-from .calibration import PRIOR_WIDTH, ConfidenceBins, bin_by_confidence
-from .temperature import LOG_TEMPERATURES, find_best_temperature, nll_at_temperatures
+from .calibration import ConfidenceBins, bin_by_confidence
+from .temperature import LOG_PRIOR, LOG_TEMPERATURES, find_best_temperature, nll_at_temperatures
 
 BINS = 15
 GRID = len(LOG_TEMPERATURES)
 PLACES = 64
 """Of the places of an answer (the pixels of a segmentation), about so many are used to find a temperature."""
-PRIOR = (LOG_TEMPERATURES / PRIOR_WIDTH).square() / 2
-"""−log of the normal prior density of log T, up to a constant. It decides only where rows are few."""
 
 
 class Tally:
@@ -99,5 +97,5 @@ def _sum_halves(log_probs: Tensor, targets: Tensor, positions: Tensor) -> Tensor
 def _cross_fit(halves: Tensor) -> float:
     """The mean NLL of each half at the temperature that is best for the other one; `halves` is `[2, G + 2]`."""
     totals, lost, rows = halves.split([GRID, 1, 1], dim=1)
-    _, weights = find_best_temperature(totals.flip(0) + PRIOR)
+    _, weights = find_best_temperature(totals.flip(0) + LOG_PRIOR)
     return (((totals * weights).sum() + lost.sum()) / rows.sum()).item()

@@ -8,7 +8,8 @@ parabola through three of them is taken, which is off by less than 1e-5 nats.
 
 Test-time cross-validation: the rows are split into random halves; each half is scored at the temperature that is best for the
 other one; the scores of a row are averaged over many splits. A fit on a few validation rows that are nearly all right drives T
-to zero unnoticed; here the rows of the other half pay for it.
+to zero unnoticed; here the rows of the other half pay for it, and where all rows of both halves are right, a prior on log T
+keeps it within reason.
 
 Ashukha et al., "Pitfalls of in-domain uncertainty estimation and ensembling in deep learning", ICLR 2020, section 4.
 """
@@ -21,6 +22,16 @@ from ..core.predictive import Predictive, PredictiveSummary
 STEP, WIDEST = 0.05, 2.5
 LOG_TEMPERATURES = torch.arange(-round(WIDEST / STEP), round(WIDEST / STEP) + 1, dtype=torch.double) * STEP
 """log T of the grid, `[G]`: T from 1/12 to 12."""
+PRIOR_WIDTH = 0.5
+"""The standard deviation of log T before any row is seen: T lies between 0.37 and 2.7 with 95 %.
+
+Of 0.2, 0.3, 0.5, 1 and none, tried on 130 simulated rows with best temperatures from 0.5 to 2.5, it was within 0.002 nats of
+the best width for temperatures up to 1.5 and within 0.003 for 2.5; narrower ones lose up to 0.02 nats where T is far from 1,
+and without a prior 130 rows that are all right drive T to zero. It weighs as much as rows whose NLL has a curvature in log T of
+4 in sum: some tens of rows, so that thousands of rows overrule it.
+"""
+LOG_PRIOR = (LOG_TEMPERATURES / PRIOR_WIDTH).square() / 2
+"""−log of the normal prior density of log T, up to a constant. It decides only where rows are few."""
 SPLITS = 32
 AT_ONCE = 2**22
 """Numbers in the largest temporary tensor."""
@@ -68,13 +79,19 @@ def find_best_temperature(totals: Tensor) -> tuple[Tensor, Tensor]:
     return LOG_TEMPERATURES[0].item() + STEP * (middle + shift), weights
 
 
-def cross_fit_nll(table: Tensor, splits: int = SPLITS, seed: int = 0, neutral: int = len(LOG_TEMPERATURES) // 2) -> Tensor:
+def cross_fit_nll(
+    table: Tensor,
+    splits: int = SPLITS,
+    seed: int = 0,
+    neutral: int = len(LOG_TEMPERATURES) // 2,
+    prior: Tensor | None = LOG_PRIOR,
+) -> Tensor:
     """The calibrated NLL of every row by cross-fitting on random halves.
 
     Args: `table` `[N, G]`, the NLL of every row at every point of a grid, such as that of temperatures; the number of random
-    splits; `neutral`, the point of the grid that stands for no calibration. Returns: `[N]` in double precision. With fewer than
-    two rows there is nothing to fit on, and the neutral point is taken. Equal `N` and `seed` give equal splits, so that methods
-    are compared on the same ones.
+    splits; `neutral`, the point of the grid that stands for no calibration; `prior` `[G]`, which is added to sums over rows.
+    Returns: `[N]` in double precision. With fewer than two rows there is nothing to fit on, and the neutral point is taken.
+    Equal `N` and `seed` give equal splits, so that methods are compared on the same ones.
 
     >>> sure = Predictive(torch.tensor([[[6.0, 0.0]] * 400]))  # 99.8 % sure, and right in three rows of four
     >>> table = nll_at_temperatures(sure, torch.tensor([0, 0, 0, 1] * 100))
@@ -95,7 +112,8 @@ def cross_fit_nll(table: Tensor, splits: int = SPLITS, seed: int = 0, neutral: i
         kept = table[block].double().masked_fill(~is_finite[block].unsqueeze(1), 0)
         first += is_first[:, block] @ kept
         total += kept.sum(0)
-    _, weights = find_best_temperature(torch.stack([first, total - first]))  # [2, splits, G], fitted on each half
+    halves = torch.stack([first, total - first])  # [2, splits, G]
+    _, weights = find_best_temperature(halves if prior is None else halves + prior)
     scores = torch.empty(rows, dtype=torch.double)
     for block in blocks:
         own = is_first[:, block].T

@@ -5,8 +5,8 @@ import torch
 
 from pluribus import Predictive, metrics
 from pluribus.core.shares import Share
-from pluribus.metrics.calibration import PRIOR_WIDTH
 from pluribus.metrics.streaming import Tally
+from pluribus.metrics.temperature import PRIOR_WIDTH
 
 
 def test_batch_by_batch_the_scores_are_those_of_all_rows():
