@@ -253,7 +253,7 @@ class RegressionScores(RowScores):
     def calibrate_nll(self, kept: Tensor) -> Tensor:
         if len(kept) < 2:  # there is no other row to fit the noise on
             return self.parts[0][self.columns.index("nll")]
-        return cross_fit_nll(nll_at_noises(kept[:, 0], kept[:, 1]), neutral=NEUTRAL, prior=None)
+        return cross_fit_nll(nll_at_noises(kept[:, 0], kept[:, 1]), neutral=NEUTRAL)
 
     def scores(self) -> Scores:
         """RMSE; with a known noise variance also NLL as it is and calibrated, CRPS and the coverage of intervals."""

@@ -16,8 +16,8 @@ from .describe import Change, Conversion, Description, describe
 from .errors import Unsupported
 from .execution import Executor
 from .folding import Stack, copy_plain, freeze_layers, prepare_member
-from .losses import Criterion, combine_losses, compute_loss
-from .member_targets import MemberTargets
+from .losses import Criterion, check_examples, combine_losses, compute_loss
+from .member_targets import MemberTargets, deal_targets
 from .members import Converted, name_layers
 from .passes import Plan
 from .prediction import predict_rows
@@ -157,10 +157,7 @@ class Ensemble(nn.Module):
             views, targets = ensemble.deal(x, y)
             loss = ensemble.objective(parallel(views), targets)
         """
-        rows, values = pytrees.count_rows(x), y.values if isinstance(y, MemberTargets) else y
-        if values.dim() == 0 or len(values) != rows:
-            raise ValueError(f"there must be a target for each of {rows} rows, got targets of shape {list(values.shape)}")
-        views, targets = y.deal(self, x) if isinstance(y, MemberTargets) else self.deal(x, y)
+        views, targets = deal_targets(self, x, y)
         return self.objective(self(views), targets, criterion, examples, temper)
 
     def objective(
@@ -175,12 +172,7 @@ class Ensemble(nn.Module):
         total = combine_losses(criterion, self.criterion, outputs, targets, self.reduction)
         if not self.has_penalty:
             return total
-        if examples is None or examples < 1:
-            raise ValueError(
-                f"{type(self.spec).__name__} weighs its penalty against the data: pass examples=, the number of training "
-                "examples, as in ensemble.loss(x, y, examples=len(dataset))"
-            )
-        return total + temper * self.penalty() / examples
+        return total + temper * self.penalty() / check_examples(examples, self.spec)
 
     def criterion(self, output: Tensor, target: Tensor) -> Tensor:
         """Cross-entropy (classes on the axis after the batch), or the mean squared error of a regression."""

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .predictive import Task
+from .spec import Spec
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 """From the outputs of one member, `[B, C]`, and its targets, `[B, …]`, to a mean over rows."""
@@ -81,3 +82,13 @@ def count_losses(ensemble: Any) -> int:
     if parts:  # a deep ensemble adds up the objectives of its parts
         return sum(count_losses(part) for part in parts)
     return ensemble.count_members(training=True) if ensemble.reduction == "sum" else 1
+
+
+def check_examples(examples: int | None, spec: Spec) -> int:
+    """The number of training examples, which a penalty is divided by. Raises ValueError if it is not known."""
+    if examples is None or examples < 1:
+        raise ValueError(
+            f"{type(spec).__name__} weighs its penalty against the data: pass examples=, the number of training "
+            "examples, as in ensemble.loss(x, y, examples=len(dataset))"
+        )
+    return examples

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from .pytrees import count_rows
+
 if TYPE_CHECKING:
     from .ensemble import Ensemble
 
@@ -43,3 +45,14 @@ class MemberTargets:
         """Each member's own targets of what was dealt to it: `[M, B, T, …]` → `[M, B, …]`."""
         members = torch.arange(dealt.shape[0], device=dealt.device)
         return dealt[members, :, members % self.values.shape[1]]
+
+
+def deal_targets(ensemble: "Ensemble", x: Any, y: "Tensor | MemberTargets") -> tuple[Any, Tensor]:
+    """How a batch and its targets of either kind reach the members → views, targets `[M, B, …]`.
+
+    Raises ValueError if there is not a target for each row.
+    """
+    rows, values = count_rows(x), y.values if isinstance(y, MemberTargets) else y
+    if values.dim() == 0 or len(values) != rows:
+        raise ValueError(f"there must be a target for each of {rows} rows, got targets of shape {list(values.shape)}")
+    return y.deal(ensemble, x) if isinstance(y, MemberTargets) else ensemble.deal(x, y)

@@ -52,4 +52,4 @@ def calibrated_gaussian_nll(p: Predictive | PredictiveSummary, targets: Tensor, 
     if isinstance(p, Predictive):  # in single precision, members that are equal have a variance above zero
         p = Predictive(p.outputs.double(), "regression")
     square = (targets.view_as(p.mean).double() - p.mean).square().flatten(1)
-    return cross_fit_nll(nll_at_noises(square, p.variance.flatten(1)), splits, seed, NEUTRAL, prior=None).mean().item()
+    return cross_fit_nll(nll_at_noises(square, p.variance.flatten(1)), splits, seed, NEUTRAL).mean().item()

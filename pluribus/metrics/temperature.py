@@ -8,8 +8,8 @@ parabola through three of them is taken, which is off by less than 1e-5 nats.
 
 Test-time cross-validation: the rows are split into random halves; each half is scored at the temperature that is best for the
 other one; the scores of a row are averaged over many splits. A fit on a few validation rows that are nearly all right drives T
-to zero unnoticed; here the rows of the other half pay for it, and where all rows of both halves are right, a prior on log T
-keeps it within reason.
+to zero unnoticed; here the rows of the other half pay for it. Where rows are so few that all of both halves may be right, a
+prior on log T keeps it within reason.
 
 Ashukha et al., "Pitfalls of in-domain uncertainty estimation and ensembling in deep learning", ICLR 2020, section 4.
 """
@@ -84,12 +84,12 @@ def cross_fit_nll(
     splits: int = SPLITS,
     seed: int = 0,
     neutral: int = len(LOG_TEMPERATURES) // 2,
-    prior: Tensor | None = LOG_PRIOR,
+    prior: Tensor | None = None,
 ) -> Tensor:
     """The calibrated NLL of every row by cross-fitting on random halves.
 
     Args: `table` `[N, G]`, the NLL of every row at every point of a grid, such as that of temperatures; the number of random
-    splits; `neutral`, the point of the grid that stands for no calibration; `prior` `[G]`, which is added to sums over rows.
+    splits; `neutral`, the point of the grid that stands for no calibration; `prior` `[G]`, added to sums over few rows.
     Returns: `[N]` in double precision. With fewer than two rows there is nothing to fit on, and the neutral point is taken.
     Equal `N` and `seed` give equal splits, so that methods are compared on the same ones.
 
@@ -128,9 +128,11 @@ def combine(table: Tensor, weights: Tensor) -> Tensor:
     return torch.where(read.isfinite().all(1), (read.nan_to_num() * weights).sum(1), read.sum(1))
 
 
-def calibrated_nll(p: Predictive | PredictiveSummary, targets: Tensor, splits: int = SPLITS, seed: int = 0) -> float:
+def calibrated_nll(
+    p: Predictive | PredictiveSummary, targets: Tensor, splits: int = SPLITS, seed: int = 0, prior: Tensor | None = None
+) -> float:
     """The mean NLL at temperatures that are cross-fitted on random halves of these rows.
 
-    Args: a prediction of B rows; `targets` `[B]`. Returns: nats, smaller is better.
+    Args: a prediction of B rows; `targets` `[B]`; for few rows, the prior `LOG_PRIOR`. Returns: nats, smaller is better.
     """
-    return cross_fit_nll(nll_at_temperatures(p, targets), splits, seed).mean().item()
+    return cross_fit_nll(nll_at_temperatures(p, targets), splits, seed, prior=prior).mean().item()

@@ -10,7 +10,7 @@ from ..core.errors import Unsupported
 from ..data.dataset import Task
 from ..file_formats.run_files import read_metrics
 from ..metrics.regression import rmse
-from ..metrics.temperature import calibrated_nll
+from ..metrics.temperature import LOG_PRIOR, calibrated_nll
 from ..models.registry import ModelError
 from ..training.lightning_module import Diverged
 from ..training.phases import plan_phases
@@ -83,9 +83,12 @@ def name_score(task: Task) -> str:
 
 
 def score_validation(run: Run) -> float:
-    """The calibrated NLL of the validation rows of a finished run, or, of a regression, their RMSE."""
+    """The calibrated NLL of the validation rows of a finished run, or, of a regression, their RMSE.
+
+    Validation rows may be so few that all are right: a prior keeps their temperature from zero.
+    """
     made, config, about, preparation = load_run(run)
     data, rows = load_rows(config, about, preparation, "validation", None)
     found = predict_held_out(EvaluationCase(made, data, rows, config.seed), rows)
     assert found is not None  # `load_rows` raises if there are none
-    return calibrated_nll(*found) if name_score(data.task) == "calibrated_nll" else rmse(*found)
+    return calibrated_nll(*found, prior=LOG_PRIOR) if name_score(data.task) == "calibrated_nll" else rmse(*found)

@@ -9,7 +9,7 @@ from pluribus.core.predictive import Predictive
 from pluribus.data.dataset import Data, Part
 from pluribus.data.preparation import Preparation
 from pluribus.file_formats.run_files import read_metrics
-from pluribus.metrics.temperature import calibrated_nll
+from pluribus.metrics.temperature import LOG_PRIOR, calibrated_nll
 from pluribus.runs.config import build_config
 from pluribus.runs.loading import load_run, passed_objects, split_rows
 from pluribus.runs.run_folder import Run
@@ -38,7 +38,7 @@ def test_the_score_is_the_calibrated_nll_of_the_validation_rows(tmp_path):
         train_run(build_config(OPTIONS), tmp_path / "run", progress=False)
         made, config, _, _ = load_run(Run(tmp_path / "run"))
         rows = split_rows(config, data)[1]
-        by_hand = calibrated_nll(Predictive(made.predict(rows.x).outputs), rows.y)
+        by_hand = calibrated_nll(Predictive(made.predict(rows.x).outputs), rows.y, prior=LOG_PRIOR)
         assert score_validation(Run(tmp_path / "run")) == pytest.approx(by_hand, abs=1e-9)
     record = run(tmp_path / "trial", data)
     assert record["score"] == pytest.approx(by_hand, abs=1e-9)
