@@ -84,7 +84,9 @@ def test_the_comparison_of_the_readme_runs(tmp_path, monkeypatch):
     """The second example, with one seed and one epoch."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pluribus.analysis.timing.MIN_SECONDS", 0.0)
-    example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[1].replace("epochs=20", "epochs=1, seeds=1, progress=False")
+    example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    short = 'distil=["multihead"], epochs=1, seeds=1, progress=False'
+    example = example.replace('distil=["multihead"]', short)
     rows = {"x": torch.randn(64, 4), "x_test": torch.randn(40, 4), "x_val": torch.randn(40, 4)}
     scope = rows | {name.replace("x", "y"): torch.arange(len(x)) % 3 for name, x in rows.items()} | {"pluribus": pluribus}
     scope["net"] = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
@@ -92,7 +94,7 @@ def test_the_comparison_of_the_readme_runs(tmp_path, monkeypatch):
     exec(compile(example, "README.md", "exec"), scope)
     found = scope["found"]
     assert "latency" in str(found.recommendation)
-    assert list(found.to_frame().index) == ["single", "inner", "mimo", "deep-ensemble"]
+    assert list(found.to_frame().index) == ["single", "inner", "mimo", "deep-ensemble", "multihead ← deep-ensemble"]
     kinds = {"report.html", "results.json", "results.csv"}
     assert kinds <= {path.name for path in (tmp_path / "comparison").iterdir()}
     assert {".md", ".svg"} <= {path.suffix for path in (tmp_path / "comparison").iterdir()}

@@ -111,7 +111,7 @@ def digit(work):
 
 def test_digits_are_learnt_judged_and_told(pluribus, work, digit):
     assert (
-        pluribus("train --data digits --model mlp --method batch-ensemble --members 2 --epochs 8 --quiet --out run").code == 0
+        pluribus("train --data digits --model mlp --method batch-ensemble --members 2 --epochs 12 --quiet --out run").code == 0
     )
     assert {"config.yaml", "about.json", "data.json", "metrics.csv", "weights.safetensors", "result.json"} <= {
         path.name for path in (work / "run").iterdir()
@@ -119,7 +119,7 @@ def test_digits_are_learnt_judged_and_told(pluribus, work, digit):
     assert scores(work / "run")["accuracy"] > 0.85
     assert "members: 2" in (work / "run/config.yaml").read_text()
     with (work / "run/metrics.csv").open() as table:
-        assert [row["epoch"] for row in csv.DictReader(table)] == [str(epoch) for epoch in range(1, 9)]
+        assert [row["epoch"] for row in csv.DictReader(table)] == [str(epoch) for epoch in range(1, 13)]
     name, label = digit
     (answer,) = lines(pluribus(f"predict run {name} --json"))
     assert answer["file"] == name
