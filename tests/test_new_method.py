@@ -100,11 +100,11 @@ def test_it_is_benchmarked(newcomer, tmp_path):
 def test_it_is_compared_and_recommended(newcomer):
     """On few rows of a curved boundary networks err in different places, so that the mean of several is better."""
     generator = torch.Generator().manual_seed(0)
-    x = torch.randn(4150, 20, generator=generator)
+    x = torch.randn(4300, 20, generator=generator)
     y = (x[:, 0] * x[:, 1] + x[:, 2] > 0).long()
-    net = nn.Sequential(nn.Linear(20, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 2))
+    net = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 2))
     found = pluribus.compare(
-        net, (x[:150], y[:150]), test=(x[150:], y[150:]), methods=["newcomer"], seeds=1, epochs=40, lr=0.01, optimizer="adam",
+        net, (x[:300], y[:300]), test=(x[300:], y[300:]), methods=["newcomer"], seeds=1, epochs=60, lr=0.003, optimizer="adam",
         batch_size=30, progress=False,
     )  # fmt: skip
     assert list(found.to_frame().index) == ["single", "newcomer"]
