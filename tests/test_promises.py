@@ -15,7 +15,7 @@ DOCUMENTS = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs"
 NO_PROMISES = [  # they say whom or what something is for, how to read on, or what was done once
     "For engineers who have a model",
     "Equal epochs favour methods that cost more",
-    "Few rows and epochs, so that",
+    "The tables that stood here before",
     "M is the number of members, K of draws, m of copies",
     "| method | trains at |",
     "Mohamed et al., *Inner Ensemble Networks*",
