@@ -29,7 +29,7 @@ import pluribus
 from pluribus.core.files import write_file
 from pluribus.core.seeds import set_seed
 from pluribus.core.spec import Spec
-from pluribus.methods.mixture import Blob, Mixed
+from pluribus.core.templates import Blob, Mixed
 from pluribus.metrics import accuracy, calibrated_nll, nll
 from pluribus.training.lightning_module import Diverged
 

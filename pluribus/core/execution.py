@@ -182,8 +182,10 @@ class Executor:
         if not ensemble.sampled:
             return members
         # Of weights that are drawn there are several tensors at once: the noise, the weights, and what a product packs.
-        most = max(1, CHUNK_SIZE // max(plan.branched_size, plan.answer_size, 2 * plan.drawn_size))
-        return -(-members // -(-members // most))  # groups of about the same size
+        draws = min(ensemble.samples, members)
+        each = members // draws  # of a draw
+        most = max(1, CHUNK_SIZE // (each * max(plan.branched_size, plan.answer_size, 2 * plan.drawn_size)))
+        return each * -(-draws // -(-draws // most))  # groups of about the same size
 
     def choose_chunk_rows(self, ensemble: "Ensemble") -> int:
         """How many rows to answer at once in evaluation, so that memory does not grow with M."""
@@ -203,7 +205,9 @@ class Executor:
         members, size = ensemble.count_members(training=False), self.choose_group_size(ensemble)
         if size == members:
             return [ensemble]
-        return [copy_with_samples(ensemble, min(size, members - first)) for first in range(0, members, size)]
+        draws = ensemble.samples
+        size = size * draws // members
+        return [copy_with_samples(ensemble, min(size, draws - first)) for first in range(0, draws, size)]
 
     def lay_out(self, x: Any) -> Any:
         """The batch in the memory layout that the ensemble takes fastest. The numbers are the same."""

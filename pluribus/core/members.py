@@ -265,6 +265,8 @@ class Likeness:
 class PerMember(MemberLayer):
     """M modules of the same kind, one a member. They may take and return several tensors.
 
+    If the pass has K times as many members, each module serves K in a row: they are draws of one member.
+
     >>> layer = PerMember([nn.Linear(3, 2) for _ in range(4)])
     >>> call_in_pass(Pass(count=4), layer, torch.randn(4 * 5, 3)).shape
     torch.Size([20, 2])
@@ -286,20 +288,22 @@ class PerMember(MemberLayer):
         carrying = [leaf for leaf, flag in zip(leaves, flags, strict=False) if flag]
         if carrying:
             self.check_rows(current, carrying[0])
+        draws = current.count // len(self.copies)
         if current.only is not None:
-            answers = [self.copies[current.only](*args, **kwargs)]
+            answers = [self.copies[current.only // draws](*args, **kwargs)]
         elif self.gets_shared_rows(current):
-            answers = [copy(*args, **kwargs) for copy in self.copies]
+            answers = [copy(*args, **kwargs) for copy in self.copies for _ in range(draws)]
         else:
             # Not by index: each would go back as a tensor of zeros of the whole's size.
-            split = [leaf.unflatten(0, (current.count, -1)).unbind() for leaf in carrying]
+            split = [leaf.unflatten(0, (len(self.copies), -1)).unbind() for leaf in carrying]
             answers = []
             for copy, *rows in zip(self.copies, *split, strict=True):
                 own, named = pytrees.map_flagged_tensors(flags, functools.partial(_take_next, iter(rows)), (args, kwargs))
                 answers.append(copy(*own, **named))
         if current.probe is None:
             return pytrees.concatenate(answers) if len(answers) > 1 else answers[0]
-        return pytrees.map_tensors(lambda *ys: self.mark(torch.stack(ys)).flatten(0, 1), *answers)
+        count = current.computed
+        return pytrees.map_tensors(lambda *ys: self.mark(torch.cat(ys).unflatten(0, (count, -1))).flatten(0, 1), *answers)
 
     def to_plain(self, index: int) -> nn.Module:
         return self.copies[index]

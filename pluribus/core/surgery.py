@@ -228,6 +228,8 @@ def settle_fast_path(net: nn.Module) -> None:
             else:
                 module.activation_relu_or_gelu = 0
                 touched = True
+                if not isinstance(module.self_attn, nn.MultiheadAttention):  # whose bias it asks for before that
+                    module.self_attn.in_proj_bias = None
     for module in net.modules():
         if isinstance(module, nn.TransformerEncoder) and touched:
             module.enable_nested_tensor = module.use_nested_tensor = False
@@ -235,7 +237,7 @@ def settle_fast_path(net: nn.Module) -> None:
 
 def _is_untouched(layer: nn.TransformerEncoderLayer) -> bool:
     kinds = {"linear1": nn.Linear, "linear2": nn.Linear, "norm1": nn.LayerNorm, "norm2": nn.LayerNorm}
-    kinds |= {"dropout": nn.Dropout, "dropout1": nn.Dropout, "dropout2": nn.Dropout}
+    kinds |= {"dropout": nn.Dropout, "dropout1": nn.Dropout, "dropout2": nn.Dropout, "self_attn": nn.MultiheadAttention}
     return all(type(getattr(layer, name, None)) is kind for name, kind in kinds.items())
 
 

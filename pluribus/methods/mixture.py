@@ -5,8 +5,12 @@
 Layers are grouped by type and shape. A group's share of the parameter budget is its share in the plain network; as many
 templates as fit are its bank. Each layer mixes `templates` of them, dealt round-robin, (t·j + k) mod n, with coefficients of
 each member's own. Biases and normalisation layers are each member's own. A layer whose shape is the only one of its kind
-stays an ordinary layer that all members share. Where the budget does not reach for that, or no two layers are
-alike, a single blob of numbers serves all layers: each takes its templates from it one after the other, round and round.
+stays an ordinary layer that all members share, or has a bank of its own (`per_layer`, appendix A.1 of the paper). Where the
+budget does not reach for that, or no two layers are alike, a single blob of numbers serves all layers: each takes its templates
+from it one after the other, round and round.
+
+With `of`, every member is an ensemble of that spec, with weights that are mixed in the same way: Mixture(2, of=MIMO(2)) are two
+MIMO networks. What that spec converted (MIMO's first and last layer) every member has for itself.
 
 What the paper leaves open, and what we do: coefficients are drawn semi-orthogonal over layers × templates (as in its
 ancestors' code), each layer's then scaled to length one, so that it starts with the variance of a template; templates are
@@ -27,22 +31,23 @@ and the scale (about 0.02) in the coefficients, a step moved w by 0.1 %, where i
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
 
-from ..core.affine import AFFINE, NORMS, Affine, get_weight_and_bias
-from ..core.describe import count_parameters
+from ..core.affine import AFFINE, NORMS, get_weight_and_bias
+from ..core.describe import Change, count_parameters
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
-from ..core.gradients import scale_gradient
 from ..core.initialization import measure_scale
-from ..core.members import MemberLayer, PerMember
+from ..core.members import Converted, PerMember, name_layers
+from ..core.parts import Deep
 from ..core.spec import Keeps, Spec, require_choice, require_count
-from ..core.surgery import Patterns, Subject, copy_with
+from ..core.surgery import Patterns, Subject, carry_hooks_to_converted, copy_with, is_within
+from ..core.templates import Bank, Blob, Group, Mixed, MixedPart, draw_coefficients
 
 
 @dataclass(frozen=True)
@@ -50,12 +55,15 @@ class Mixture(Spec):
     """Mix every member's weights from common templates, within a budget of `parameters`.
 
     `parameters` is a ratio to the network's own (a float, 1.0) or a count (an int). `disjoint` gives every member templates of
-    its own. `blob=None` uses the single blob where the budget calls for it; True and False force the choice.
+    its own. `blob=None` uses the single blob where the budget calls for it; True and False force the choice. `per_layer` gives
+    a layer without a partner of its shape a bank of its own, if the budget reaches for two templates of it. `of` makes every
+    member an ensemble of that spec.
     """
 
     name: ClassVar[str] = "mixture"
     keeps: ClassVar[Keeps] = "other layers"
     size_option: ClassVar[str | None] = "members"
+    nested_option: ClassVar[str | None] = "of"
     growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
     candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {"parameters": (1.0, 2.0, 4.0), "members": (2, 4)}
 
@@ -64,9 +72,11 @@ class Mixture(Spec):
     templates: int = 5
     disjoint: bool = False
     blob: bool | None = None
+    per_layer: bool = False
     loss: Literal["sum", "mean"] = "sum"
     include: Patterns = None
     exclude: Patterns = None
+    of: Spec | None = None
 
     def check(self) -> None:
         require_count("members", self.members, 2, "one member is a network with shared layers")
@@ -82,13 +92,26 @@ class Mixture(Spec):
             raise ValueError(f"parameters={self.parameters} is a count; for a ratio write {float(self.parameters)}")
         require_choice("disjoint", self.disjoint, (False, True))
         require_choice("blob", self.blob, (None, False, True))
-        if self.disjoint and self.blob:
-            raise ValueError("disjoint=True and blob=True exclude each other: one blob serves all members")
+        require_choice("per_layer", self.per_layer, (False, True))
+        for option in ("disjoint", "per_layer"):
+            if getattr(self, option) and self.blob:
+                raise ValueError(f"{option}=True and blob=True exclude each other: one blob serves all members and layers")
+        if self.of is not None and not isinstance(self.of, Spec):
+            raise TypeError(f"of must be a spec, such as MIMO(members=2), or None, got {self.of!r}")
+        if self.of is not None and self.of.nested_option:
+            raise ValueError(f"of must be a method that is not made of others, got {self.of}")
+
+    def get_keeps(self) -> Keeps:
+        return "other layers"
 
     def convert(self, subject: Subject) -> Ensemble:
+        if self.of is not None:
+            return convert_parts(self, self.of, subject)
         layers = subject.select(AFFINE, self.include, self.exclude)
-        norms = {n: m for n, m in subject.layers(NORMS).items() if any(True for _ in m.state_dict())}
-        plan = Plan(self, subject, layers, norms)
+        norms = find_norms(subject)
+        own = sum(count_parameters(norm) for norm in norms.values())
+        base = count_parameters(subject.net)
+        plan = Plan(self, base, base, layers, own)
         replaced: dict[str, nn.Module] = {
             name: PerMember([copy_with(norm, {}) for _ in range(self.members)]) for name, norm in norms.items()
         }
@@ -101,50 +124,74 @@ class Mixture(Spec):
         return MixtureEnsemble(subject, self, replaced, banks, plan)
 
 
-class Group(dict[str, nn.Module]):
-    """Layers of one type and shape, by name."""
+def find_norms(subject: Subject) -> dict[str, nn.Module]:
+    """The normalisation layers that have a state, of which every member has its own."""
+    return {name: norm for name, norm in subject.layers(NORMS).items() if any(True for _ in norm.state_dict())}
 
-    @property
-    def size(self) -> int:
-        """Of one layer's weight."""
-        return get_weight_and_bias(next(iter(self.values())))[0].numel()
 
-    @property
-    def weights(self) -> int:
-        """Of all layers' weights."""
-        return sum(get_weight_and_bias(layer)[0].numel() for layer in self.values())
+def convert_parts(spec: Mixture, of: Spec, subject: Subject) -> Ensemble:
+    """An ensemble `of` another spec for every member, of which the layers that it left plain are mixed.
 
-    @property
-    def scale(self) -> float:
-        """The root mean square of all layers' weights, as they are drawn."""
-        layers = [get_weight_and_bias(layer)[0] for layer in self.values()]
-        return (sum(measure_scale(weight) ** 2 * weight.numel() for weight in layers) / self.weights) ** 0.5
+    What is neither mixed nor converted nor a normalisation layer is the same tensor in all of them.
+    """
+    parts = [of.convert(subject) for _ in range(spec.members)]
+    first = Subject(parts[0].net, order=subject.ran)
+    converted = [name for name, module in parts[0].net.named_modules() if isinstance(module, Converted)]
 
-    @property
-    def biases(self) -> int:
-        found = [get_weight_and_bias(layer)[1] for layer in self.values()]
-        return sum(bias.numel() for bias in found if bias is not None)
+    def is_plain(name: str) -> bool:
+        return not any(is_within(name, place) for place in converted)
+
+    layers = {name: layer for name, layer in first.select(AFFINE, spec.include, spec.exclude).items() if is_plain(name)}
+    if not layers:
+        raise ConversionError(f"{of} leaves no layer plain: there is nothing to mix")
+    norms = {name: norm for name, norm in find_norms(first).items() if is_plain(name)}
+    own = (*norms, *converted)
+    shared = {name: tensor for name, tensor in parts[0].net.named_parameters() if not any(is_within(name, p) for p in own)}
+    whole = count_parameters(parts[0].net)
+    plan = Plan(spec, count_parameters(subject.net), whole, layers, whole - sum(tensor.numel() for tensor in shared.values()))
+    banks, replaced = nn.ModuleList(), dict[str, list[MixedPart]]()
+    for group, count in plan.banks():
+        bank = Blob(count, group) if plan.blob else Bank(count, group)
+        banks.append(bank)
+        for name, alpha, where in plan.assign(group, count):
+            rows = [(alpha[index : index + 1], where[index : index + 1]) for index in range(spec.members)]
+            replaced[name] = [
+                MixedPart(group[name], bank, *row, members=spec.members).train(group[name].training) for row in rows
+            ]
+    for index, part in enumerate(parts):
+        memo: dict[int, Any] = {id(part.net.get_submodule(name)): new[index] for name, new in replaced.items()}
+        for name, new in replaced.items():
+            carry_hooks_to_converted(part.net.get_submodule(name), new[index], memo)
+        part.net = copy_with(part.net, memo)
+        name_layers(part.net)
+        part.conversion.changes += [Change(name, str(group[name]), "MixedPart") for group in plan.groups for name in group]
+        for name in shared:
+            owner, _, parameter = name.rpartition(".")
+            if owner not in replaced:
+                setattr(part.net.get_submodule(owner), parameter, parts[0].net.get_parameter(name))
+    return MixtureOfParts(subject, spec, parts, banks, plan)
 
 
 class Plan:
     """Who gets how many templates. Counts parameters exactly, so that the budget is kept."""
 
-    def __init__(self, spec: Mixture, subject: Subject, layers: dict[str, nn.Module], norms: dict[str, nn.Module]) -> None:
+    def __init__(self, spec: Mixture, base: int, whole: int, layers: dict[str, nn.Module], own: int) -> None:
+        """`base` counts the parameters of the user's network, `whole` those of the one that is mixed; of these, `own` are each
+        member's own, apart from the biases of the mixed `layers`."""
         self.spec = spec
-        base = count_parameters(subject.net)
         self.budget = int(base * spec.parameters) if isinstance(spec.parameters, float) else spec.parameters
         groups: dict[tuple[type, torch.Size], Group] = {}
         for name, layer in layers.items():
             key = type(layer), get_weight_and_bias(layer)[0].shape
             groups.setdefault(key, Group())[name] = layer
         alike = [group for group in groups.values() if len(group) > 1]
-
-        own = sum(count_parameters(norm) for norm in norms.values())
+        if spec.per_layer:
+            alike = self._add_single_layers(whole, own, alike, [group for group in groups.values() if len(group) == 1])
         self.blob = bool(spec.blob) or (spec.blob is None and not spec.disjoint and not alike)
-        self._share_out(base, own, [Group(layers)] if self.blob else alike)
+        self._share_out(whole, own, [Group(layers)] if self.blob else alike)
         if self.total(self.least()) > self.budget and not self.blob and spec.blob is None and not spec.disjoint:
             self.blob = True
-            self._share_out(base, own, [Group(layers)])
+            self._share_out(whole, own, [Group(layers)])
         least = self.total(self.least())
         if least > self.budget:
             raise ConversionError(
@@ -152,6 +199,16 @@ class Plan:
                 f"at least {least:,}"
             )
         self.counts = [self._blob_size()] if self.blob else self._bank_sizes()
+
+    def _add_single_layers(self, whole: int, own: int, alike: list[Group], alone: list[Group]) -> list[Group]:
+        """The groups, with layers of a shape of their own added, the smallest first, while each can have its templates."""
+        self.blob = False
+        for group in sorted(alone, key=lambda one: one.size):
+            self._share_out(whole, own, [*alike, group])
+            if self.total(self.least()) > self.budget:
+                break
+            alike = [*alike, group]
+        return alike
 
     def _share_out(self, base: int, own: int, groups: list[Group]) -> None:
         """What is no template and no coefficient: each member's norms and biases, and all that the members share."""
@@ -228,7 +285,7 @@ class Plan:
         spec = self.spec
         each = spec.templates if self.blob else self._count_mixed(count)
         like, _ = get_weight_and_bias(next(iter(group.values())))
-        alphas = torch.stack([coefficients(len(group), each) for _ in range(spec.members)]).to(like)
+        alphas = torch.stack([draw_coefficients(len(group), each) for _ in range(spec.members)]).to(like)
         result, pointer = [], 0
         for j, (name, layer) in enumerate(group.items()):
             if self.blob:
@@ -249,13 +306,6 @@ def _plus(counts: list[int], index: int, step: int = 1) -> list[int]:
     return [count + step * (position == index) for position, count in enumerate(counts)]
 
 
-def coefficients(layers: int, templates: int) -> Tensor:
-    """`[L, t]`: semi-orthogonal, then every row of length one."""
-    matrix = torch.empty(layers, templates)
-    nn.init.orthogonal_(matrix)
-    return nn.functional.normalize(matrix, dim=1)
-
-
 class MixtureEnsemble(Ensemble):
     def __init__(
         self,
@@ -268,80 +318,29 @@ class MixtureEnsemble(Ensemble):
         super().__init__(subject, spec, spec.members, replaced)
         self.banks = banks
         self.reduction = spec.loss
-        total = plan.total(plan.counts)
-        what = f"one blob of {plan.counts[0]:,}" if plan.blob else f"templates {' + '.join(map(str, plan.counts))}"
-        self.conversion.notes.append(f"budget {plan.budget:,} parameters, used {total:,}: {what}")
-        if plan.count_unused() > 0:
-            self.conversion.notes.append(f"it could not use {plan.count_unused():,} parameters: mix more templates= a layer")
+        self.conversion.notes += describe_budget(plan)
 
 
-class Bank(nn.Module):
-    """The templates of a group, `[n, *shape]`."""
+class MixtureOfParts(Deep):
+    """Ensembles side by side, whose plain layers are mixed from common banks."""
 
-    def __init__(self, count: int, group: Group) -> None:
-        super().__init__()
-        like, _ = get_weight_and_bias(next(iter(group.values())))
-        self.scale = group.scale
-        self.templates = nn.Parameter(torch.randn(count, *like.shape, dtype=like.dtype, device=like.device) * self.scale)
+    def __init__(self, subject: Subject, spec: Mixture, parts: list[Ensemble], banks: nn.ModuleList, plan: Plan) -> None:
+        super().__init__(subject, spec, parts)
+        self.banks = banks
+        self.conversion.notes += describe_budget(plan)
 
-    def mix(self, coefficients: Tensor, where: Tensor, shape: torch.Size) -> Tensor:
-        """`[M, t]` coefficients → one weight a member, `[M, *shape]`."""
-        dense = coefficients.new_zeros(len(coefficients), len(self.templates)).scatter_add(1, where, coefficients)
-        return (dense @ self.templates.flatten(1)).unflatten(1, shape)
-
-
-class Blob(nn.Module):
-    """One row of numbers, read round and round."""
-
-    def __init__(self, count: int, group: Group) -> None:
-        super().__init__()
-        like, _ = get_weight_and_bias(next(iter(group.values())))
-        self.scale = group.scale
-        self.numbers = nn.Parameter(torch.randn(count, dtype=like.dtype, device=like.device) * self.scale)
-
-    def mix(self, coefficients: Tensor, starts: Sequence[int], shape: torch.Size) -> Tensor:
-        """All members take their templates from the same places."""
-        size, count = shape.numel(), len(self.numbers)
-        ring = self.numbers.repeat(-(-(size + count) // count))
-        templates = torch.stack([ring[start : start + size] for start in starts])
-        return (coefficients @ templates).unflatten(1, shape)
+    def objective(self, outputs: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """The sum of the members' losses, or their mean."""
+        assert isinstance(self.spec, Mixture)
+        total = super().objective(outputs, *args, **kwargs)
+        return total / self.spec.members if self.spec.loss == "mean" else total
 
 
-class Mixed(MemberLayer):
-    """A layer whose weights are mixed from a bank: `coefficients` `[M, t]`, `biases` `[M, C]` or None."""
-
-    undecayed = ("coefficients",)
-
-    def __init__(self, layer: nn.Module, bank: Bank | Blob, alpha: Tensor, where: Tensor) -> None:
-        super().__init__()
-        self.affine = Affine(layer)
-        self._bank = (bank,)  # registered once, with the ensemble, however many layers use it
-        self.coefficients = nn.Parameter(alpha.contiguous())
-        self.where: Tensor
-        self.register_buffer("where", where.contiguous().to(alpha.device), persistent=False)
-        self.starts: list[int] = where[0].tolist()
-        weight, bias = get_weight_and_bias(layer)
-        own = (bank.scale / measure_scale(weight)) ** 2 if isinstance(bank, Blob) else 1.0
-        self.mix_factor = own / math.sqrt(len(alpha))
-        self.coefficient_factor = 1 / max(weight.numel() * bank.scale**2, 1e-12)
-        self.biases = None
-        if bias is not None:
-            self.biases = nn.Parameter(bias.detach().expand(len(alpha), *bias.shape).clone(), bias.requires_grad)
-
-    def weights(self, coefficients: Tensor, where: Tensor) -> Tensor:
-        """`[M, t]` → `[M, *shape]`"""
-        bank, shape = self._bank[0], self.affine.template.weight.shape
-        coefficients = scale_gradient(coefficients, self.coefficient_factor)
-        mixed = bank.mix(coefficients, self.starts if isinstance(bank, Blob) else where, shape)  # type: ignore[arg-type]
-        return scale_gradient(mixed, self.mix_factor)
-
-    def respond(self, x: Tensor) -> Tensor:
-        return self.affine.run_each(
-            x,
-            self.weights(self.pick(self.coefficients), self.pick(self.where)),
-            None if self.biases is None else self.pick(self.biases),
-        )
-
-    def to_plain(self, index: int) -> nn.Module:
-        own = self.weights(self.coefficients[index : index + 1], self.where[index : index + 1])
-        return self.affine.make_layer(own[0], None if self.biases is None else self.biases[index])
+def describe_budget(plan: Plan) -> list[str]:
+    """What became of the budget, in sentences."""
+    total = plan.total(plan.counts)
+    what = f"one blob of {plan.counts[0]:,}" if plan.blob else f"templates {' + '.join(map(str, plan.counts))}"
+    notes = [f"budget {plan.budget:,} parameters, used {total:,}: {what}"]
+    if plan.count_unused() > 0:
+        notes.append(f"it could not use {plan.count_unused():,} parameters: mix more templates= a layer")
+    return notes

@@ -10,7 +10,7 @@ from pluribus.core.weight_memory import count_weight_bytes
 from tests.contract_rows import METHODS
 from tests.networks import ResidualCNN
 
-READS_WEIGHTS = {"mixture", "mixture-blob"}
+READS_WEIGHTS = {"mixture-of-mimo", "mixture", "mixture-blob"}
 """Their conversion needs the numbers of the weights; what they store is an option of theirs, and does not grow with M."""
 
 

@@ -7,7 +7,7 @@ from torch import nn
 
 import pluribus
 from pluribus import MCDropout
-from pluribus.methods.mc_dropout import Dropping
+from pluribus.core.dropout import Dropping
 from tests.networks import NestedMLP, ResidualCNN, Transformer, images, tokens, vectors, words
 
 

@@ -3,8 +3,8 @@ import torch
 from torch import nn
 
 import pluribus
-from pluribus import ConversionError, Mixture
-from pluribus.methods.mixture import Bank, Mixed, coefficients
+from pluribus import MIMO, ConversionError, DeepEnsemble, MCDropout, Mixture
+from pluribus.core.templates import Bank, Mixed, draw_coefficients
 from tests.networks import DenseCNN, NestedMLP, ResidualCNN, Transformer, images, words
 
 NETS = {"mlp": NestedMLP, "residual": ResidualCNN, "dense": DenseCNN, "transformer": Transformer}
@@ -170,7 +170,7 @@ def test_coefficients_are_not_decayed_and_templates_are():
 
 @pytest.mark.parametrize(("layers", "templates"), [(7, 5), (3, 5), (5, 5), (1, 4), (6, 2)])
 def test_coefficients_start_with_rows_of_length_one_and_orthogonal_where_they_can_be(layers, templates):
-    matrix = coefficients(layers, templates).double()
+    matrix = draw_coefficients(layers, templates).double()
     torch.testing.assert_close(matrix.square().sum(1), torch.ones(layers, dtype=torch.double), rtol=0, atol=1e-5)
     if layers <= templates:
         torch.testing.assert_close(matrix @ matrix.T, torch.eye(layers, dtype=torch.double), rtol=0, atol=1e-5)
@@ -192,3 +192,98 @@ def test_losses_are_summed_or_averaged():
     torch.testing.assert_close(summed.loss(x, y), sum(each))
     summed.reduction = "mean"
     torch.testing.assert_close(summed.loss(x, y), sum(each) / 3)
+
+
+# --- per layer --------------------------------------------------------------------------------------------------------
+
+
+def test_a_layer_without_a_partner_gets_a_bank_of_its_own_if_the_budget_allows():
+    net = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 5), nn.ReLU(), nn.Linear(5, 5), nn.Linear(5, 3))
+    plain = pluribus.ensemble(net, Mixture(members=2, parameters=4.0))
+    assert [name for name, layer in plain.net.named_modules() if isinstance(layer, Mixed)] == ["2", "4"]
+    assert isinstance(plain.net[0], nn.Linear)
+    ensemble = pluribus.ensemble(net, Mixture(members=2, parameters=4.0, per_layer=True))
+    assert [name for name, layer in ensemble.net.named_modules() if isinstance(layer, Mixed)] == ["0", "2", "4", "5"]
+    assert sorted(tuple(bank.templates.shape[1:]) for bank in ensemble.banks) == [(3, 5), (5, 5), (5, 6)]
+    assert all(len(bank.templates) >= 2 for bank in ensemble.banks)
+    assert count(ensemble) <= 4 * count(net)
+    few = pluribus.ensemble(net, Mixture(members=2, parameters=1.6, per_layer=True))
+    mixed = [name for name, layer in few.net.named_modules() if isinstance(layer, Mixed)]
+    assert {"2", "4"} <= set(mixed) < {"0", "2", "4", "5"}, "the smallest first, while two templates fit"
+    assert count(few) <= 1.6 * count(net)
+
+
+def test_a_bank_of_a_layer_mixes_what_it_says():
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 2)).double()
+    ensemble = pluribus.ensemble(net, Mixture(members=3, parameters=5.0, per_layer=True)).eval()
+    assert ensemble.banks[0].templates.dim() == 3, "banks, no blob"
+    x, answers = torch.randn(7, 4, dtype=torch.double), []
+    for member in range(3):
+        h = x
+        for place in ("0", "2"):
+            layer = ensemble.net.get_submodule(place)
+            templates = layer._bank[0].templates[layer.where[member]]
+            weight = torch.einsum("t,toi->oi", layer.coefficients[member], templates)
+            h = h @ weight.T + layer.biases[member]
+            h = h.relu() if place == "0" else h
+        answers.append(h)
+    torch.testing.assert_close(ensemble(x), torch.stack(answers), rtol=0, atol=1e-12)
+
+
+def test_per_layer_and_blob_exclude_each_other():
+    with pytest.raises(ValueError, match="per_layer=True and blob=True"):
+        Mixture(per_layer=True, blob=True)
+
+
+# --- of another method ------------------------------------------------------------------------------------------------
+
+
+BUDGETS = [{"parameters": 4.0}, {"parameters": 3.0, "blob": True}, {"parameters": 5.0, "per_layer": True}]
+
+
+@pytest.mark.parametrize("options", BUDGETS)
+def test_a_mixture_of_mimo_is_mimo_with_mixed_weights(options):
+    torch.manual_seed(0)
+    hidden = [nn.Linear(6, 6), nn.Tanh(), nn.Linear(6, 6), nn.Tanh()]
+    net = nn.Sequential(nn.Linear(5, 6), nn.Tanh(), *hidden, nn.Linear(6, 3)).double()
+    ensemble = pluribus.ensemble(net, Mixture(members=2, of=MIMO(members=3), **options))
+    assert count(ensemble) <= options["parameters"] * count(net)
+    with torch.no_grad():
+        for parameter in ensemble.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    views = torch.randn(3, 4, 5, dtype=torch.double)
+    parts = list(ensemble.net)
+    for part in parts:
+        merge, heads = part.net[0], part.net[6]
+        h = sum(views[m] @ merge.weights[m].T for m in range(3)) + merge.offset
+        for place in (2, 4):
+            layer = part.net[place]
+            h = h.tanh() @ layer.to_plain(0).weight.T + layer.biases[0]
+        expected = torch.stack([h.tanh() @ heads.weights[m].T + heads.biases[m] for m in range(3)])
+        torch.testing.assert_close(part(pluribus.core.pytrees.Views(views)), expected, rtol=0, atol=1e-12)
+    weights = [part.net[2].to_plain(0).weight for part in parts]
+    assert not torch.allclose(*weights)
+    bank = ensemble.banks[0]
+    numbers = bank.numbers if options.get("blob") else bank.templates
+    loss = ensemble.loss(torch.randn(8, 5, dtype=torch.double), torch.randint(3, (8,)))
+    loss.backward()
+    assert numbers.grad.abs().sum() > 0
+
+
+def test_what_a_mixture_of_another_method_shares_is_one_tensor():
+    ensemble = pluribus.ensemble(ResidualCNN(), Mixture(members=2, parameters=2.5, of=MCDropout(samples=2, include="head")))
+    one, two = list(ensemble.net)
+    tied = {name for name, parameter in one.net.named_parameters() if two.net.get_parameter(name) is parameter}
+    assert tied
+    assert not any("bn" in name or "coefficients" in name or name.startswith("head") for name in tied)
+    shared = sum(one.net.get_parameter(name).numel() for name in tied)
+    assert count(ensemble) == count(one) + count(two) - shared + count(ensemble.banks)
+
+
+def test_a_mixture_of_a_mixture_is_refused():
+    for part in (Mixture(), DeepEnsemble()):
+        with pytest.raises(ValueError, match="not made of others"):
+            Mixture(of=part)
+    with pytest.raises(TypeError, match="of must be a spec"):
+        Mixture(of="mimo")

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 import pluribus
-from pluribus import ConversionError, TreeNet
+from pluribus import ConversionError, MCDropout, TreeNet
 from pluribus.core.members import PerMember
-from tests.networks import Backwards, NestedMLP, ResidualCNN, Transformer, images
+from tests.networks import Backwards, NestedMLP, ResidualCNN, Transformer, images, vectors
 
 
 def own(ensemble) -> list[str]:
@@ -108,3 +108,66 @@ def test_a_layer_that_runs_later_than_it_was_registered_is_pointed_out():
         warnings.simplefilter("error")
         ensemble = pluribus.ensemble(Backwards(), TreeNet(split="body"), example=torch.randn(2, 4))
     assert own(ensemble) == ["head", "body"]
+
+
+# --- of MC dropout ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [ResidualCNN, NestedMLP])
+def test_draws_of_a_branch_follow_one_another(make):
+    """With a rate that drops nothing, members i·K to i·K + K − 1 answer as branch i of the tree without dropout."""
+    x = (images if make is ResidualCNN else vectors)(5, torch.double)
+    net = make().double()
+    torch.manual_seed(0)
+    tree = pluribus.ensemble(net, TreeNet(members=3), example=x).eval()
+    torch.manual_seed(0)
+    drawn = pluribus.ensemble(net, TreeNet(members=3, of=MCDropout(rate=1e-9, samples=2)), example=x).eval()
+    assert drawn.members == 6
+    torch.testing.assert_close(drawn(x), tree(x).repeat_interleave(2, 0), rtol=0, atol=1e-6)
+    assert drawn.train().members == 3
+
+
+def test_every_draw_of_every_branch_has_a_mask_of_its_own():
+    """A branch of weights one answers the mean of what is kept, divided by 1 − rate: its mean and variance are known."""
+    rate, units, rows = 0.25, 40, 4000
+    net = nn.Sequential(nn.Linear(1, units), nn.Linear(units, 1)).double()
+    drawn = pluribus.ensemble(net, TreeNet(members=2, split="1", of=MCDropout(rate=rate, samples=2)), task="regression").eval()
+    with torch.no_grad():
+        for parameter in drawn.parameters():
+            parameter.zero_()
+        drawn.net[0].bias.fill_(1.0)
+        for branch, copy in enumerate(drawn.net[1].layer.copies):
+            copy.weight.fill_((branch + 1) / units)
+    torch.manual_seed(0)
+    answers = drawn.predict(torch.zeros(rows, 1, dtype=torch.double)).outputs[..., 0]
+    for member, scale in enumerate((1, 1, 2, 2)):
+        # The variance of a mean of `units` numbers that are 1/(1 − rate) or 0 is rate / (1 − rate) / units.
+        expected = scale * (rate / (1 - rate) / units) ** 0.5
+        assert answers[member].mean() == pytest.approx(scale, abs=5 * expected / rows**0.5)
+        assert answers[member].std() == pytest.approx(expected, rel=0.05)
+    together = torch.corrcoef(answers)
+    assert (together - torch.eye(4)).abs().max() < 0.08, "masks are independent: five standard errors of a correlation"
+
+
+def test_all_before_the_first_dropout_runs_once():
+    net = ResidualCNN()
+    drawn = pluribus.ensemble(net, TreeNet(members=2, of=MCDropout(samples=5)), example=images(2)).eval()
+    plain = pluribus.ensemble(net, TreeNet(members=2), example=images(2)).eval()
+    trunk = [name for name, module in plain.net.named_modules() if isinstance(module, nn.Conv2d) and "copies" not in name]
+    rows = []
+    drawn.net.get_submodule(trunk[0]).register_forward_hook(lambda module, x, y: rows.append(len(y)))
+    drawn(images(4))
+    assert rows[-1] == 4
+
+
+def test_dropout_of_the_network_stays_on_in_every_branch():
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 3))
+    drawn = pluribus.ensemble(net, TreeNet(members=2, split="2", of=MCDropout(samples=3)), example=torch.randn(2, 4)).eval()
+    answers = drawn(torch.randn(6, 4))
+    assert answers.shape == (6, 6, 3)
+    assert len({tuple(row.flatten().tolist()) for row in answers}) == 6
+
+
+def test_only_mc_dropout_may_be_in_the_branches():
+    with pytest.raises(TypeError, match="of must be MCDropout"):
+        TreeNet(of=pluribus.MIMO())
