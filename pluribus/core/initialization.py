@@ -1,7 +1,8 @@
 """New weights at the scale of old ones.
 
 PyTorch knows how to initialise its own layers but not how *this* network was initialised. A draw with the mean and the
-standard deviation that a parameter has now serves any scheme, any module, trained or not; a constant stays what it is.
+standard deviation that a parameter has now serves any scheme, any module, trained or not; a constant stays what it is. A module
+of the user's own that has a method `reset_parameters()`, as PyTorch's layers have, knows better: that is called afterwards.
 """
 
 import torch
@@ -41,6 +42,9 @@ def redraw_weights(module: nn.Module) -> nn.Module:
         for (weight, index), row in zip(kept, rows, strict=True):  # padding gets no gradient: it must stay what it is
             weight[index] = row
     for part in module.modules():
+        if knows_its_start(part):
+            part.reset_parameters()  # type: ignore[operator]
+    for part in module.modules():
         frozen = any(not parameter.requires_grad for parameter in part.parameters(recurse=False))
         if isinstance(part, nn.modules.batchnorm._BatchNorm) and not frozen:
             part.reset_running_stats()
@@ -50,3 +54,9 @@ def redraw_weights(module: nn.Module) -> nn.Module:
             "part: initialise it at random, and set requires_grad, before converting"
         )
     return module
+
+
+def knows_its_start(module: nn.Module) -> bool:
+    """Whether a module that is not PyTorch's own can draw its weights anew, and none of them is to stay as it is."""
+    own = not type(module).__module__.startswith("torch.") and callable(getattr(module, "reset_parameters", None))
+    return own and all(parameter.requires_grad for parameter in module.parameters())

@@ -6,9 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-Augmentation = Literal["none", "flip", "crop", "crop-flip"]
+Augmentation = Literal["none", "flip", "crop", "crop-flip", "small-crop", "small-crop-flip"]
 AUGMENTATIONS: tuple[str, ...] = get_args(Augmentation)
 PAD = 4
+SMALL_PAD = 2
+"""How far, in pixels, small crops shift an image: enough for a training of a few epochs."""
 
 
 def draw_augmentation(kind: str, rows: int, generator: Generator | None = None) -> Tensor:
@@ -21,7 +23,8 @@ def draw_augmentation(kind: str, rows: int, generator: Generator | None = None) 
     tensor([[4, 4, 0],
             [4, 4, 0]])
     """
-    shifts = torch.randint(0, 2 * PAD + 1, (rows, 2), generator=generator)
+    most = SMALL_PAD if "small" in kind else PAD
+    shifts = torch.randint(PAD - most, PAD + most + 1, (rows, 2), generator=generator)
     flipped = torch.randint(0, 2, (rows, 1), generator=generator)
     if "crop" not in kind:
         shifts.fill_(PAD)

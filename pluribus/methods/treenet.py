@@ -79,9 +79,8 @@ class TreeNet(Spec):
         # All modules of a branch are copied together, so that what they share they go on sharing.
         branches = [copy.deepcopy(own)]
         for _ in range(self.members - 1):
-            fresh = copy.deepcopy(own)
-            redraw_weights(nn.ModuleList(fresh.values()))
-            branches.append(fresh)
+            fresh = redraw_weights(copy.deepcopy(subject.net))
+            branches.append({name: fresh.get_submodule(name) for name in branch})
         replaced: dict[str, nn.Module] = {name: PerMember([b[name] for b in branches]) for name in branch}
         if self.of is None:
             return TreeEnsemble(subject, self, self.members, replaced)

@@ -8,7 +8,8 @@ each component are two channels. This quarters the cost of the first convolution
 learning rate work from the first step on.
 
 Then follow three blocks: a 3×3 convolution, 2×2 maxima, BatchNorm and GELU; a second convolution, BatchNorm and GELU. The
-largest value of every channel goes into the linear layer.
+largest value of every channel goes into the linear layer. A convolution starts as the identity on as many channels as it can
+pass on, so that signals and gradients go through all layers from the first step on; its other filters are drawn at random.
 
 As the transform has no weights, the first layer that methods such as MIMO convert is the first convolution.
 
@@ -23,7 +24,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .initialization import initialize_he
 from .small import scale_sizes
 
 PATCH = 2
@@ -77,4 +77,21 @@ def fast_cnn(classes: int = 10, channels: int = 3, size: int = 32, width: float 
     for before, after in itertools.pairwise((2 * PATCH * PATCH * channels, *filters)):
         blocks += [nn.Conv2d(before, after, 3, padding=1, bias=False), nn.MaxPool2d(2), nn.BatchNorm2d(after), nn.GELU()]
         blocks += [nn.Conv2d(after, after, 3, padding=1, bias=False), nn.BatchNorm2d(after), nn.GELU()]
-    return initialize_he(nn.Sequential(*blocks, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(filters[-1], classes)))
+    return FastCNN(*blocks, nn.AdaptiveMaxPool2d(1), nn.Flatten(), nn.Linear(filters[-1], classes))
+
+
+class FastCNN(nn.Sequential):
+    """A chain of layers whose convolutions start as the identity, where they have channels for it."""
+
+    def __init__(self, *layers: nn.Module) -> None:
+        super().__init__(*layers)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew."""
+        for layer in self:
+            if isinstance(layer, (nn.Conv2d, nn.BatchNorm2d, nn.Linear)):
+                layer.reset_parameters()
+            if isinstance(layer, nn.Conv2d):
+                passed = min(layer.in_channels, layer.out_channels)
+                nn.init.dirac_(layer.weight.data[:passed])

@@ -35,3 +35,6 @@ def test_what_is_not_asked_for_is_not_done():
     assert torch.equal(augment(images, draw_augmentation("none", 16)), images)
     assert set(draw_augmentation("flip", 99)[:, :2].flatten().tolist()) == {PAD}
     assert set(draw_augmentation("crop", 99)[:, 2].tolist()) == {0}
+    small = draw_augmentation("small-crop-flip", 999)
+    assert set(small[:, :2].flatten().tolist()) == set(range(PAD - 2, PAD + 3))
+    assert set(small[:, 2].tolist()) == {0, 1}

@@ -1,12 +1,16 @@
 """The base networks are those of the papers: parameters, FLOPs, shapes."""
 
+import copy
+
 import pytest
 import torch
+from torch import nn
 
 import pluribus
 from pluribus import MIMO, BatchEnsemble, MCDropout, TreeNet, Variance, Views, models
 from pluribus.core.affine import copy_to_meta
 from pluribus.core.describe import count_flops, count_parameters
+from pluribus.core.initialization import redraw_weights
 
 COUNTS = {
     "ResNet-56": (lambda c: models.resnet(56, c), 853_018, 858_868),
@@ -167,3 +171,17 @@ def test_impossible_sizes_are_refused(make, said):
 
 def test_a_skeleton_costs_no_memory():
     assert all(p.is_meta for p in copy_to_meta(models.resnet(8)).parameters())
+
+
+def test_convolutions_of_the_fast_network_start_as_the_identity_and_so_do_redrawn_ones():
+    net = models.fast_cnn(width=2)
+    other = redraw_weights(copy.deepcopy(net))
+    for layers in (net, other):
+        convolutions = [layer for layer in layers if isinstance(layer, nn.Conv2d)]
+        assert len(convolutions) == 6
+        for layer in convolutions:
+            passed = min(layer.in_channels, layer.out_channels)
+            x = torch.randn(2, layer.in_channels, 8, 8)
+            assert torch.equal(layer(x)[:, :passed], x[:, :passed])
+    assert not torch.equal(net[1].weight[24:], other[1].weight[24:])
+    assert not torch.equal(net[-1].weight, other[-1].weight)
