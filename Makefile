@@ -38,8 +38,8 @@ $(VENV)/ready-dev: $(VENV)/ready
 	@touch $@
 
 demo: $(VENV)/ready
-	OMP_NUM_THREADS=1 $(VENV)/bin/pluribus compare --data digits --rows 400 --validation 0.3 --seeds 5 --tune 3 \
-		--methods single,mimo,batch-ensemble,multihead,deep-ensemble --distil single \
+	OMP_NUM_THREADS=1 $(VENV)/bin/pluribus compare --data digits --rows 400 --validation 0.3 --seeds 8 --tune 3 \
+		--methods single,mimo,batch-ensemble,deep-ensemble --distil single \
 		--batch-size 32 --lr 0.005 --max-epochs 50 --corruptions standard --shift-rows 50 --ood noise
 
 lint: $(VENV)/ready-dev
