@@ -8,6 +8,8 @@
     mixture-cifar10  the same for SmallCNN on 4,000 rows of CIFAR-10, at one and four times the parameters
     mimo-digits      the share of repeated inputs and the repetition of batches by width: small-cnn on the digits
     mimo-heads       heads that start equal or independent: small-cnn on the digits
+    distillation     the share of the teacher's answers in a student's loss, with and without mixed inputs, at one and three
+                     times the epochs: small-cnn on the digits, students of a deep ensemble of four
 
 A file grows by one result at a time, so that a run can be stopped at any moment. Scores are of the last rows of the training
 set, which are not trained on, so that no default is chosen by test rows; the NLL is calibrated by cross-fitted temperatures.
@@ -35,6 +37,8 @@ from pluribus.training.lightning_module import Diverged
 
 HERE = Path(__file__).parent / "ablations"
 SEEDS = (0, 1, 2)
+TEACHERS: dict[tuple[int, float], pluribus.Ensemble] = {}
+"""Trained once for all students of a seed and its inputs."""
 Json = dict[str, Any]
 
 
@@ -77,6 +81,18 @@ def list_heads() -> Iterator[tuple[Json, Spec]]:
         )
 
 
+def list_students() -> Iterator[tuple[Json, Spec]]:
+    """Students beside the single network and the deep ensemble with the same inputs and epochs."""
+    for mixup, length in itertools.product((0.0, 0.2), (1, 3)):
+        setting = {"mixup": mixup, "length": length}
+        yield {"method": "single"} | setting, pluribus.Single()
+        if length == 1:
+            yield {"method": "deep-ensemble"} | setting, pluribus.DeepEnsemble(members=4)
+        for weight in (0.5, 0.9, 1.0):
+            yield {"method": "student", "weight": weight} | setting, pluribus.Single()
+        yield {"method": "student of four heads", "weight": 0.9} | setting, pluribus.Multihead(members=4)
+
+
 ABLATIONS: dict[str, Json] = {
     "mixture-scale": {
         "data": "mnist",
@@ -109,6 +125,15 @@ ABLATIONS: dict[str, Json] = {
         "batch_size": 64,
         "cells": list_heads(),
     },
+    "distillation": {
+        "data": "digits",
+        "rows": None,
+        "judged": 400,
+        "model": "small-cnn",
+        "epochs": 60,
+        "batch_size": 64,
+        "cells": list_students(),
+    },
 }
 
 
@@ -126,6 +151,13 @@ def train_and_score(setting: Json, facts: Json, spec: Spec, seed: int) -> Json:
         put_scale_into_coefficients(ensemble)
     began = time.time()
     training = {name: setting[name] for name in ("epochs", "batch_size")} | {"optimizer": facts.get("optimizer", "adamw")}
+    training |= {"epochs": training["epochs"] * facts.get("length", 1), "mixup": facts.get("mixup", 0.0)}
+    if "weight" in facts:  # the teacher is the deep ensemble of the same seed and inputs
+        key = (seed, facts["mixup"])
+        if key not in TEACHERS:
+            TEACHERS[key] = pluribus.ensemble(net, pluribus.DeepEnsemble(members=4), example=x[:2])
+            pluribus.fit(TEACHERS[key], (x, y), seed=seed, progress=False, **(training | {"epochs": setting["epochs"]}))
+        training |= {"teacher": TEACHERS[key], "teacher_weight": facts["weight"]}
     try:
         pluribus.fit(ensemble, (x, y), seed=seed, progress=False, **training)
     except Diverged as error:
