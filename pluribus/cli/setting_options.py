@@ -17,7 +17,7 @@ PANELS = {
     "What to learn": ("data", "data_dir", "model", "method", "recipe", "augment", "validation", "rows"),
     "How to train": (
         *("epochs", "max_epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "beta1", "nesterov", "weight_decay"),
-        *("label_smoothing", "mixup", "clip", "kl_warmup", "patience"),
+        *("bias_lr", "bias_decay", "label_smoothing", "mixup", "clip", "kl_warmup", "patience"),
     ),
     "Distillation": ("teacher", "teacher_weight", "teacher_temperature"),
     "Learning rate": ("schedule", "warmup", "decay_share", "milestones", "gamma"),

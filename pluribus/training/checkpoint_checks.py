@@ -30,9 +30,8 @@ def check_checkpoint(checkpoint: Path, ensemble: Ensemble, settings: Settings, t
     """
     state = read_checkpoint(checkpoint)
     check_types(checkpoint, state)
-    spec = state["pluribus"]["spec"]
-    if spec != ensemble.spec.to_json():
-        was, now = Spec.from_json(spec), ensemble.spec
+    was, now = Spec.from_json(state["pluribus"]["spec"]), ensemble.spec  # an older version had fewer options
+    if was != now:
         raise FileError(
             f"the checkpoint {checkpoint} is of {was}, not of {now}: resume with the same method, or begin in another folder"
         )

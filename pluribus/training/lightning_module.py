@@ -31,7 +31,7 @@ from .phases import Phases, plan_phases
 from .settings import Settings
 from .whole_batch import WholeBatch
 
-BINDING = ("seed", "batch_size", "optimizer", "momentum", "beta1", "nesterov", "precision")
+BINDING = ("seed", "batch_size", "optimizer", "momentum", "beta1", "nesterov", "bias_lr", "bias_decay", "precision")
 """Settings that a resumed run must keep. Others (epochs, lr, schedule) may be changed."""
 STEP, VALIDATION, MIXUP, TEACHER = 3, 4, 7, 8  # what a seed is derived for; data and runs use 1, 2, 5 and 6
 
@@ -188,7 +188,8 @@ class TrainingModule(L.LightningModule):
             self.epoch_loss[1] += 1
 
     def configure_optimizers(self) -> Any:
-        optimizer = optimizers.make_optimizer(self.ensemble.param_groups(), self.settings)
+        groups = optimizers.separate_biases(self.ensemble, self.ensemble.param_groups(), self.settings)
+        optimizer = optimizers.make_optimizer(groups, self.settings)
         self.ensemble.check_optimizer(optimizer, clips_gradient=self.settings.clip is not None)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, functools.partial(TrainingModule.compute_rate_factor, self))
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}

@@ -7,9 +7,37 @@ import math
 from typing import Any
 
 import torch
+from torch import nn
 from torch.optim import Optimizer
 
+from ..core.affine import NORMS
 from .settings import Settings
+
+BIASES = ("bias", "biases", "offset")
+"""What biases are called in plain and in converted layers."""
+
+
+def separate_biases(net: nn.Module, groups: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]]:
+    """Give biases and the parameters of normalisation layers groups of their own, if the settings treat them differently.
+
+    Args:
+        net: the module that the parameters of the groups belong to.
+        groups: what `ensemble.param_groups()` returns.
+    """
+    if settings.bias_lr == 1 and settings.bias_decay:
+        return groups
+    found: set[int] = set()
+    for module in net.modules():
+        named = module.named_parameters(recurse=False)
+        found |= {id(parameter) for name, parameter in named if name in BIASES or isinstance(module, NORMS)}
+    result = []
+    for group in groups:
+        others = [parameter for parameter in group["params"] if id(parameter) not in found]
+        biases = [parameter for parameter in group["params"] if id(parameter) in found]
+        own = group | {"params": biases, "rate": group.get("rate", 1.0) * settings.bias_lr}
+        own |= {} if settings.bias_decay else {"weight_decay": 0.0}
+        result += [each for each in (group | {"params": others}, own) if each["params"]]
+    return result
 
 
 def make_optimizer(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:

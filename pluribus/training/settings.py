@@ -41,6 +41,8 @@ class Settings(BaseModel):
     beta1: Share = Field(0.9, description="decay of the mean gradient in adam and adamw")
     nesterov: bool = Field(True, description="Nesterov's momentum in sgd")
     weight_decay: NotNegative | None = Field(None, description="[0.0005 for sgd, 0 for adam, 0.01 for adamw]")
+    bias_lr: Positive = Field(1.0, description="multiplies the learning rate of biases and of normalisation layers")
+    bias_decay: bool = Field(True, description="weight decay of biases and of normalisation layers, too")
 
     schedule: Schedule = Field(
         "cosine",

@@ -6,7 +6,7 @@ from torch import nn
 
 import pluribus
 from pluribus.training import Settings
-from pluribus.training.optimizers import compute_penalty_factor, compute_rate_factor, make_optimizer
+from pluribus.training.optimizers import compute_penalty_factor, compute_rate_factor, make_optimizer, separate_biases
 from pluribus.training.settings import parse_interval
 
 
@@ -64,6 +64,26 @@ def test_weight_decay_spares_what_the_ensemble_says():
     ensemble = pluribus.ensemble(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)), pluribus.BatchEnsemble(members=2))
     made = make_optimizer(ensemble.param_groups(), Settings(optimizer="sgd", weight_decay=0.3))
     assert [group["weight_decay"] for group in made.param_groups] == [0.3, 0.0]
+
+
+@pytest.mark.parametrize("spec", [pluribus.Single(), pluribus.BatchEnsemble(members=2), pluribus.TreeNet(members=2)], ids=str)
+def test_biases_and_norms_have_a_rate_of_their_own_and_no_decay_if_asked(spec):
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(16, 4), nn.Linear(4, 2))
+    ensemble = pluribus.ensemble(net, spec)
+    settings = Settings(optimizer="sgd", lr=0.1, weight_decay=0.3, bias_lr=4, bias_decay=False)
+    plain = ensemble.param_groups()
+    assert separate_biases(ensemble, plain, Settings()) is plain
+    groups = separate_biases(ensemble, plain, settings)
+    made = make_optimizer(groups, settings)
+    assert sum(len(group["params"]) for group in groups) == sum(1 for _ in ensemble.parameters())
+    names = {id(parameter): name for name, parameter in ensemble.named_parameters()}
+    for group in made.param_groups:
+        for parameter in group["params"]:
+            name = names[id(parameter)]
+            is_bias = "bias" in name or name.startswith("net.1.")
+            assert group["lr"] == pytest.approx(0.4 if is_bias else 0.1), name
+            is_spared = is_bias or name.endswith((".r", ".s"))  # factors of BatchEnsemble
+            assert group["weight_decay"] == (0.0 if is_spared else 0.3), name
 
 
 @pytest.mark.parametrize(
