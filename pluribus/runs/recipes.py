@@ -9,14 +9,16 @@ from typing import Any
 RECIPES: dict[str, Mapping[str, Any]] = {
     "fast": {
         "model": "fast-cnn",
-        "augment": "crop-flip",
+        "augment": "small-crop-flip",
         "epochs": 8,
         "batch_size": 64,
         "optimizer": "sgd",
         "lr": 0.05,
-        "weight_decay": 2e-3,
+        "weight_decay": 3e-3,
+        "bias_lr": 4.0,
+        "bias_decay": False,
         "schedule": "linear",
-        "warmup": 1.5,
+        "warmup": 0.8,
     },
     "fast-mnist": {
         "model": {"name": "fast-cnn", "width": 0.5},
