@@ -24,17 +24,21 @@ METHODS = (
     "single,inner,maxout:copies=2,variance,variational-dropout,mc-dropout,multihead,mimo,treenet,batch-ensemble,mixture,"
     "deep-ensemble:members=2,of=mimo,deep-ensemble"
 )
+TABLES = (
+    "--recipe fast-table --epochs auto --max-epochs 300 --tune 3 --seeds 5 --distil single "
+    "--methods single,variance,mc-dropout,multihead,mimo,batch-ensemble,mixture,mixture:of=mimo,deep-ensemble"
+)
 COMPARISONS = {
     "cifar10-fast": (
         f"--data cifar10 --recipe fast --methods {METHODS} --distil single,multihead:members=4 --tune 4 --seeds 3 "
         "--corruptions standard --shift-rows 500 --ood svhn"
     ),
     "mnist-fast": (
-        f"--data mnist --recipe fast-mnist --rows 6000 --methods {METHODS} --distil single,multihead:members=4 --tune 4 "
+        f"--data mnist --recipe fast-mnist --rows 6000 --methods {METHODS} --distil single,multihead:members=4 --tune 3 "
         "--seeds 3 --ood fashion-mnist,kmnist"
     ),
-    "uci-concrete": "--data uci-concrete --recipe fast-table --distil single,multihead:members=4 --tune 8 --seeds 5",
-    "uci-energy": "--data uci-energy --recipe fast-table --distil single,multihead:members=4 --tune 8 --seeds 5",
+    "uci-concrete": f"--data uci-concrete {TABLES}",
+    "uci-energy": f"--data uci-energy {TABLES}",
 }
 RECORDED = ("results.json", "results.csv", "results.md", "picture.svg")
 BEGIN, END = "<!-- recorded results: make results -->", "<!-- end of recorded results -->"

@@ -4,10 +4,13 @@ With a fixed number of epochs, the fall takes the last `decay_share` of them. Wi
 validation score no longer improves:
 
     score        the calibrated NLL of the validation rows, or the RMSE of a regression; the median of the last three epochs
-    converged    after n epochs, if the score has not become lower by 0.1 % or more for max(5, n / 4) epochs
+    converged    after n epochs, if the score has not become lower by 0.1 % or more for n / 3 epochs, at least 5, and 250 steps
     fall         after e epochs at the full rate, e · decay_share / (1 − decay_share) more epochs, rounded, and at least one
 
-A network that learns slowly improves rarely but for long, hence the share of n. The median is taken because one lucky epoch is
+A network that learns slowly improves rarely but for long, hence the share of n; of few rows an epoch is a few steps, hence the
+number of steps. With five epochs and a quarter of n, a network for the 927 rows of uci-concrete stopped after 37 epochs with a
+test RMSE of 4.6; with this rule it takes 345 epochs to 4.1, MIMO 600 to 3.7 (4.0), a variance network 330 to 500 to 4.3 (4.9 of
+one seed). The median is taken because one lucky epoch is
 not surpassed for long: on the digits with 130 validation rows, one network would stop after 48 epochs without it, and after 91
 with it. The fall begins in time to end at `max_epochs`; a run in which the maximum forces the fall is `still_improving`.
 
@@ -25,7 +28,8 @@ from dataclasses import dataclass
 from .settings import Settings
 
 PATIENCE = 5
-PATIENCE_SHARE = 0.25
+PATIENCE_STEPS = 250
+PATIENCE_SHARE = 1 / 3
 LEAST_GAIN = 1e-3
 SMOOTHED = 3
 SCORES = ("validation_calibrated_nll", "validation_nll", "validation_rmse")
@@ -75,7 +79,8 @@ def plan_phases(history: History, settings: Settings) -> Phases | None:
     """
     if settings.schedule != "wsd":
         return None
-    done, converged = len(history), find_convergence(read_scores(history), settings)
+    patience = max(PATIENCE, math.ceil(PATIENCE_STEPS / count_epoch_steps(history)))
+    done, converged = len(history), find_convergence(read_scores(history), settings, patience)
     if settings.epochs != "auto":
         decay_from = settings.epochs * (1 - settings.decay_share)
         improving = converged is None or converged > decay_from
@@ -86,10 +91,16 @@ def plan_phases(history: History, settings: Settings) -> Phases | None:
     return Phases(settings.warmup, begin, begin + count_decay_epochs(begin, settings.decay_share), done >= begin, improving)
 
 
-def find_convergence(scores: Sequence[float], settings: Settings) -> int | None:
+def count_epoch_steps(history: History) -> int:
+    """Return how many steps an epoch takes, if the history says so; else so many that their number does not matter."""
+    return max(int(history[0].get("step", PATIENCE_STEPS)) if history else PATIENCE_STEPS, 1)
+
+
+def find_convergence(scores: Sequence[float], settings: Settings, patience: int = PATIENCE) -> int | None:
     """Return after how many epochs the scores, of which smaller is better, had not improved for long; None if never.
 
-    Epochs in which the learning rate or the penalty warms up do not count.
+    Epochs in which the learning rate or the penalty warms up do not count. `patience` is the least number of epochs without an
+    improvement.
 
     >>> find_convergence([0.9, 0.8, 0.7, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5], Settings())
     >>> find_convergence([0.9, 0.8, 0.7, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.4], Settings())
@@ -102,7 +113,7 @@ def find_convergence(scores: Sequence[float], settings: Settings) -> int | None:
         since += 1
         if score < best * (1 - LEAST_GAIN):
             best, since = score, 0
-        if since >= max(PATIENCE, PATIENCE_SHARE * done):
+        if since >= max(patience, PATIENCE_SHARE * done):
             return done
     return None
 

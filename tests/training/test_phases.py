@@ -10,11 +10,18 @@ from rich.console import Console
 from torch import nn
 
 import pluribus
+from pluribus.training import phases
 from pluribus.training.phases import count_decay_epochs, find_convergence, find_latest_decay, plan_phases
 from pluribus.training.progress import ProgressBar
 from pluribus.training.settings import Settings
 
 AUTO = Settings(epochs="auto", max_epochs=100)
+
+
+@pytest.fixture(autouse=True)
+def count_epochs_alone(monkeypatch):
+    """The networks here take a few steps in an epoch: only a test of its own counts them."""
+    monkeypatch.setattr(phases, "PATIENCE_STEPS", 0)
 
 
 def make_history(scores, name="validation_calibrated_nll"):
@@ -39,12 +46,22 @@ def test_a_gain_below_a_thousandth_is_none():
 
 
 def test_the_longer_a_run_has_lasted_the_longer_it_waits():
-    """A network that has improved for 61 epochs, by medians of three, has a quarter of all to improve again: 21 of 82."""
+    """A network that has improved for 61 epochs, by medians of three, has a third of all to improve again: 31 of 92."""
     falling = [2 - epoch / 60 for epoch in range(60)]
-    assert find_convergence(falling + [falling[-1]] * 40, AUTO) == 82
+    assert find_convergence(falling + [falling[-1]] * 40, AUTO) == 92
     rarely = [0.9 ** (epoch // 14) for epoch in range(300)]  # a gain every 14 epochs: after 60 epochs that is often enough
     assert find_convergence(rarely[:14], AUTO) == 6
     assert find_convergence(falling + [falling[-1] * score for score in rarely], AUTO) is None
+
+
+def test_short_epochs_are_waited_for_by_their_steps(monkeypatch):
+    monkeypatch.setattr(phases, "PATIENCE_STEPS", 250)
+    scores = [1.0] * 60
+    for steps, epochs in ((10, 26), (49, 7), (50, 6), (1000, 6)):  # the first epoch is the one to surpass
+        history = [row | {"step": steps * row["epoch"]} for row in make_history(scores)]
+        found = plan_phases(history, AUTO)
+        assert found is not None
+        assert found.decay_from == epochs, steps
 
 
 def test_one_lucky_epoch_is_not_waited_for():
@@ -88,8 +105,8 @@ def test_a_run_that_has_converged_falls_and_one_that_the_maximum_stops_was_still
     scores = [1 - epoch / 20 for epoch in range(10)] + [0.55] * 30
     before, after = plan_phases(make_history(scores[:15]), AUTO), plan_phases(make_history(scores), AUTO)
     assert (before.decay_from, before.epochs, before.has_fallen) == (75, 100, False)
-    assert (after.decay_from, after.epochs, after.has_fallen, after.still_improving) == (16, 21, True, False)
-    assert after == plan_phases(make_history(scores[:16]), AUTO), "what is decided is not decided anew"
+    assert (after.decay_from, after.epochs, after.has_fallen, after.still_improving) == (17, 23, True, False)
+    assert after == plan_phases(make_history(scores[:17]), AUTO), "what is decided is not decided anew"
     forced = plan_phases(make_history([0.9**epoch for epoch in range(90)]), AUTO)
     assert (forced.decay_from, forced.epochs, forced.has_fallen, forced.still_improving) == (75, 100, True, True)
 
