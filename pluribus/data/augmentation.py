@@ -10,7 +10,7 @@ Augmentation = Literal["none", "flip", "crop", "crop-flip", "small-crop", "small
 AUGMENTATIONS: tuple[str, ...] = get_args(Augmentation)
 PAD = 4
 SMALL_PAD = 2
-"""How far, in pixels, small crops shift an image: enough for a training of a few epochs."""
+"""How far, in pixels, small crops shift an image: enough for a training of a few epochs. They leave no black border."""
 
 
 def draw_augmentation(kind: str, rows: int, generator: Generator | None = None) -> Tensor:
@@ -33,11 +33,11 @@ def draw_augmentation(kind: str, rows: int, generator: Generator | None = None) 
     return torch.cat([shifts, flipped], dim=1)
 
 
-def augment(images: Tensor, drawn: Tensor) -> Tensor:
+def augment(images: Tensor, drawn: Tensor, kind: str = "crop-flip") -> Tensor:
     """Shift and flip images.
 
-    Args: images `[B, C, H, W]`; what `draw_augmentation` drew for them, `[B, 3]`. Returns: images of the same shape, black
-    where the shifted image ends.
+    Args: images `[B, C, H, W]`; what `draw_augmentation` drew for them, `[B, 3]`, and for which kind. Returns: images of the
+    same shape. Where the shifted image ends they are black; in small crops the image goes on mirrored.
 
     >>> image = torch.arange(4).view(1, 1, 2, 2)
     >>> augment(image, torch.tensor([[PAD, PAD, 1]])).tolist()
@@ -45,7 +45,9 @@ def augment(images: Tensor, drawn: Tensor) -> Tensor:
     """
     height, width = images.shape[2:]
     if bool((drawn[:, :2] != PAD).any()):
-        windows = F.pad(images, (PAD,) * 4).unfold(2, height, 1).unfold(3, width, 1)  # [B, C, 2·PAD+1, 2·PAD+1, H, W], a view
+        border = "reflect" if "small" in kind and min(height, width) > PAD else "constant"
+        padded = F.pad(images, (PAD,) * 4, mode=border)
+        windows = padded.unfold(2, height, 1).unfold(3, width, 1)  # [B, C, 2·PAD+1, 2·PAD+1, H, W], a view
         images = windows[torch.arange(len(images)), :, drawn[:, 0], drawn[:, 1]]
     flipped = drawn[:, 2].bool()
     if bool(flipped.any()):

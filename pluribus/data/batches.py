@@ -110,7 +110,7 @@ class TensorBatches(Batches):
             if self.augmentation != "none":
                 generator = torch.Generator().manual_seed(derive_seed(self.seed, AUGMENTATION, self.epoch, number))
                 drawn = draw_augmentation(self.augmentation, len(rows), generator)
-                x = augment(x, drawn[taken])
+                x = augment(x, drawn[taken], self.augmentation)
             share = self.get_share(len(rows))
             yield Batch(self.preparation(x), self.preparation.scale_targets(self.part.y[own]), share)
 

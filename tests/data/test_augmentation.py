@@ -3,13 +3,15 @@ import torch
 from pluribus.data.augmentation import PAD, augment, draw_augmentation
 
 
-def by_hand(image, down, right, mirrored):
+def by_hand(image, down, right, mirrored, reflects=False):
     """One image `[C, H, W]`, pixel by pixel."""
     _channels, height, width = image.shape
     out = torch.zeros_like(image)
     for y in range(height):
         for x in range(width):
             from_y, from_x = y + down - PAD, x + right - PAD
+            if reflects:
+                from_y, from_x = (abs(p) if p < n else 2 * (n - 1) - p for p, n in ((from_y, height), (from_x, width)))
             if 0 <= from_y < height and 0 <= from_x < width:
                 out[:, y, x] = image[:, from_y, from_x]
     return out.flip(2) if mirrored else out
@@ -20,6 +22,9 @@ def test_every_image_is_shifted_and_mirrored_as_drawn():
     drawn = draw_augmentation("crop-flip", 64, torch.Generator().manual_seed(0))
     expected = torch.stack([by_hand(image, *row) for image, row in zip(images, drawn.tolist(), strict=True)])
     assert torch.equal(augment(images, drawn), expected)
+    small = draw_augmentation("small-crop-flip", 64, torch.Generator().manual_seed(0))
+    expected = torch.stack([by_hand(image, *row, reflects=True) for image, row in zip(images, small.tolist(), strict=True)])
+    assert torch.equal(augment(images, small, "small-crop-flip"), expected)
 
 
 def test_every_shift_is_as_likely_as_every_other():
