@@ -33,11 +33,11 @@ RECIPES: dict[str, Mapping[str, Any]] = {
     },
     "fast-table": {
         "model": "mlp",
-        "epochs": 60,
+        "epochs": "auto",
+        "max_epochs": 300,
         "batch_size": 64,
         "optimizer": "adamw",
         "lr": 2e-3,
-        "schedule": "linear",
         "warmup": 2,
     },
 }
