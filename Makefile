@@ -51,6 +51,9 @@ format: $(VENV)/ready-dev
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
+# Two processes run tests at once, each on one thread.
+test test-all: export OMP_NUM_THREADS := 1
+
 # A file of tests stays in one process: what its tests share (trained runs, pages, started processes) is made once.
 test: lint
 	$(RUN) -m pytest -n auto --dist loadfile -m "not slow"

@@ -1,7 +1,8 @@
-"""The methods that the contract is tested with. A new method adds one row."""
+"""The methods that the contract is tested with, and on which networks. A new method adds one row."""
 
 from dataclasses import dataclass
 
+import pytest
 import torch
 
 from pluribus import (
@@ -21,6 +22,8 @@ from pluribus import (
     Variance,
     VariationalDropout,
 )
+
+from .networks import NETWORKS
 
 
 @dataclass
@@ -57,6 +60,26 @@ METHODS = {
     "deep-variance": Row(DeepEnsemble(members=2, of=Variance(samples=3)), 6, False, False),
     "single-dropout": Row(Single(dropout=0.3), 1, True, True),
 }
+
+
+def rotate(*steps: int) -> list[tuple[str, str]]:
+    """Every method on as many networks as there are steps, and every network with the same number of methods."""
+    names = list(NETWORKS)
+    return [(method, names[(place + step) % len(names)]) for place, method in enumerate(METHODS) for step in steps]
+
+
+PAIRS, SOME_PAIRS, FEW_PAIRS = rotate(0, 1, 2, 3), rotate(0, 2), rotate(0)
+"""Every method on every network, on two networks, and on one: the last two are for what does not depend on both."""
+
+
+def on(pairs: list[tuple[str, str]], network: str = "case", slow: list[tuple[str, str]] | None = None):
+    """Run a test on these pairs of a method and a network, a new one (`case`) or one that tests share (`trained`).
+
+    Pairs that are in `slow` alone are left to `make test-all`.
+    """
+    more = [pytest.param(*pair, marks=pytest.mark.slow) for pair in slow or [] if pair not in pairs]
+    ids = ["-".join(pair) for pair in pairs] + ["-".join(param.values) for param in more]
+    return pytest.mark.parametrize(("row", network), [*pairs, *more], indirect=True, ids=ids)
 
 
 AVERAGES = {

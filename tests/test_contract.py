@@ -14,22 +14,10 @@ from pluribus.core import execution
 from pluribus.core.members import MemberLayer
 from pluribus.core.passes import Branch, Probe
 
-from .contract_rows import METHODS, Row, check_same_averages
+from .contract_rows import FEW_PAIRS, METHODS, PAIRS, SOME_PAIRS, Row, check_same_averages, on
 from .networks import CLASSES, NETWORKS
 
 EXAMPLES = 100
-
-
-PAIRS = [(method, network) for method in METHODS for network in NETWORKS]
-SOME_PAIRS = [
-    (method, list(NETWORKS)[(place + step) % len(NETWORKS)]) for place, method in enumerate(METHODS) for step in (0, 2)
-]
-"""Every method on two networks, every network with half of the methods: for what does not depend on both."""
-
-
-def on(pairs: list[tuple[str, str]], network: str = "case"):
-    """Run a test on these pairs of a method and a network, a new one (`case`) or one that tests share (`trained`)."""
-    return pytest.mark.parametrize(("row", network), pairs, indirect=True, ids=map("-".join, pairs))
 
 
 @pytest.fixture
@@ -72,7 +60,7 @@ def warm(net: nn.Module, data) -> nn.Module:
 SIZES = (5, 1, 2, 3)  # more rows than members; one; fewer than M; as many as M
 
 
-@on(PAIRS)
+@on(SOME_PAIRS, slow=PAIRS)
 def test_the_members_answer_together(row, case):
     """Batches of any size."""
     net, data = case
@@ -86,7 +74,7 @@ def test_the_members_answer_together(row, case):
     assert pluribus.ensemble(net, row.spec).eval()(data(1)).shape == (row.members, 1, CLASSES)  # also as the first
 
 
-@on(SOME_PAIRS)
+@on(FEW_PAIRS, slow=SOME_PAIRS)
 def test_any_batch_size_trains(row, case):
     net, data = case
     ensemble = pluribus.ensemble(net, row.spec).train()
@@ -106,24 +94,24 @@ def test_a_row_is_answered_the_same_in_any_company(row, trained):
     torch.testing.assert_close(ensemble.predict(x, batch_size=3).outputs, whole, rtol=0, atol=1e-10)
 
 
-@on(SOME_PAIRS)
+@on(FEW_PAIRS, slow=SOME_PAIRS)
 @pytest.mark.parametrize("task", ["classification", "regression"])
-@pytest.mark.parametrize("most", [2**21, 64], ids=["together", "in groups"])
-def test_averages_without_members_are_those_of_the_members(row, case, task, most, monkeypatch):
+def test_averages_without_members_are_those_of_the_members(row, case, task, monkeypatch):
     """Both ways draw the same noise, also where so few numbers are allowed that draws run in groups."""
     net, data = case
-    monkeypatch.setattr(execution, "CHUNK_SIZE", most)
     ensemble = pluribus.ensemble(net.double(), row.spec, task=task, example=data(2, torch.double))
     x = data(7, torch.double)
-    torch.manual_seed(1)
-    full = ensemble.predict(x, batch_size=3)
-    torch.manual_seed(1)
-    short = ensemble.predict(x, batch_size=3, members=False)
-    assert (len(short), short.count) == (7, row.members)
-    check_same_averages(short, full)
+    for most in (execution.CHUNK_SIZE, 64):
+        monkeypatch.setattr(execution, "CHUNK_SIZE", most)
+        torch.manual_seed(1)
+        full = ensemble.predict(x, batch_size=3)
+        torch.manual_seed(1)
+        short = ensemble.predict(x, batch_size=3, members=False)
+        assert (len(short), short.count) == (7, row.members)
+        check_same_averages(short, full)
 
 
-@on(PAIRS)
+@on(SOME_PAIRS, slow=PAIRS)
 def test_a_gradient_reaches_every_parameter(row, case):
     net, data = case
     ensemble = pluribus.ensemble(net, row.spec).train()
@@ -140,7 +128,7 @@ def never_sees_data(name: str) -> bool:
     return name.endswith(("in_proj_bias", "spread"))
 
 
-@on(SOME_PAIRS)
+@on(FEW_PAIRS, slow=SOME_PAIRS)
 def test_the_callers_network_stays_untouched(row, case):
     net, data = case
     before = copy.deepcopy(net.state_dict())
@@ -156,14 +144,14 @@ def test_the_callers_network_stays_untouched(row, case):
     assert all(parameter.grad is None for parameter in net.parameters())
 
 
-@on(SOME_PAIRS)
+@on(FEW_PAIRS, slow=SOME_PAIRS)
 def test_training_reduces_the_loss(row, case):
     net, data = case
     ensemble = pluribus.ensemble(net, row.spec).train()
     x, y = data(24), torch.arange(24) % CLASSES
     optimizer = torch.optim.Adam(ensemble.param_groups(), lr=0.01)
     losses = []
-    for _ in range(60):
+    for _ in range(20):
         loss = ensemble.loss(x, y, examples=100_000)
         optimizer.zero_grad()
         loss.backward()
@@ -172,7 +160,7 @@ def test_training_reduces_the_loss(row, case):
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
 
 
-@on(SOME_PAIRS)
+@on(FEW_PAIRS, slow=SOME_PAIRS)
 def test_saved_and_loaded_it_answers_the_same(row, case, tmp_path):
     net, data = case
     ensemble = pluribus.ensemble(warm(net, data), row.spec, example=data(2)).eval()
@@ -186,7 +174,7 @@ def test_saved_and_loaded_it_answers_the_same(row, case, tmp_path):
     assert torch.equal(again(x), expected)
 
 
-@on(SOME_PAIRS)
+@on(FEW_PAIRS, slow=SOME_PAIRS)
 def test_a_seed_repeats(row, case):
     net, data = case
     x, y = data(6), torch.arange(6) % CLASSES
@@ -200,7 +188,7 @@ def test_a_seed_repeats(row, case):
     assert all(torch.equal(a, b) for a, b in zip(run(), run(), strict=True))
 
 
-@on(SOME_PAIRS)
+@on(FEW_PAIRS, slow=SOME_PAIRS)
 def test_finding_the_branch_uses_up_no_random_number(row, case):
     net, data = case
     x = data(4)
@@ -281,7 +269,7 @@ def test_late_branching_equals_branching_at_the_input(row, case):
         torch.testing.assert_close(late, part.executor.run_plan(part, x, early, Probe(part.members)), rtol=0, atol=1e-10)
 
 
-@on(PAIRS)
+@on(SOME_PAIRS, slow=PAIRS)
 def test_frozen_draws_repeat_and_their_members_are_plain(row, case, tmp_path):
     net, data = case
     x = data(5, torch.double)
@@ -305,7 +293,7 @@ def test_frozen_draws_repeat_and_their_members_are_plain(row, case, tmp_path):
     torch.testing.assert_close(again(x), answers, rtol=0, atol=1e-12)
 
 
-@on(SOME_PAIRS)
+@on(FEW_PAIRS, slow=SOME_PAIRS)
 def test_it_can_be_copied(row, case):
     net, data = case
     ensemble = pluribus.ensemble(net, row.spec).eval()
@@ -323,7 +311,7 @@ def test_it_can_be_copied(row, case):
     assert torch.equal(ensemble(x), expected)
 
 
-@on(SOME_PAIRS)
+@on(FEW_PAIRS, slow=SOME_PAIRS)
 def test_it_describes_itself(row, case):
     net, data = case
     with warnings.catch_warnings():
@@ -336,7 +324,7 @@ def test_it_describes_itself(row, case):
     assert type(row.spec).__name__ in str(description)
 
 
-@on(SOME_PAIRS)
+@on(FEW_PAIRS, slow=SOME_PAIRS)
 def test_the_dtype_follows_the_network(row, case):
     net, data = case
     dtype = torch.bfloat16

@@ -69,10 +69,12 @@ def newcomer(tmp_path, monkeypatch) -> type[Spec]:
 CONTRACT = [name for name in vars(contract) if name.startswith("test_")]
 
 
-@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize(
+    "network", ["residual", "transformer", *(pytest.param(n, marks=pytest.mark.slow) for n in ("mlp", "dense"))]
+)
 def test_it_passes_the_contract(newcomer, network, tmp_path, monkeypatch):
     row = Row(newcomer(members=3), 3, True, True)
-    known = {"tmp_path": tmp_path, "monkeypatch": monkeypatch, "task": "classification", "most": 64}
+    known = {"tmp_path": tmp_path, "monkeypatch": monkeypatch, "task": "classification"}
     for name in CONTRACT:
         make, data = NETWORKS[network]
         test = getattr(contract, name)
@@ -97,6 +99,7 @@ def test_it_is_benchmarked(newcomer, tmp_path):
     assert {row["axis"] for row in found["growth"]} == {"M"}
 
 
+@pytest.mark.slow  # comparison/test_api.py compares a new method, too, on fewer rows
 def test_it_is_compared_and_recommended(newcomer):
     """On few rows of a curved boundary networks err in different places, so that the mean of several is better."""
     generator = torch.Generator().manual_seed(0)

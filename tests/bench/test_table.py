@@ -16,8 +16,16 @@ def _quick(monkeypatch):
     monkeypatch.setattr("pluribus.analysis.timing.MIN_SECONDS", 0.0)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("method", list_methods())
+EVERY = [(method, network) for method in list_methods() for network in NETWORKS]
+FEW = [
+    (method, list(NETWORKS)[(place + step) % len(NETWORKS)]) for place, method in enumerate(list_methods()) for step in (0, 2)
+]
+"""Every method on two networks, every network with several methods; the other pairs are left to `make test-all`."""
+
+
+@pytest.mark.parametrize(
+    ("method", "network"), [pair if pair in FEW else pytest.param(*pair, marks=pytest.mark.slow) for pair in EVERY]
+)
 def test_every_method_learns_and_answers_on_every_network(method, network):
     x, y = NETWORKS[network].draw_batch(2)
     ensemble = convert_with(build_benchmark_spec(method))(NETWORKS[network].make(), x)

@@ -234,11 +234,11 @@ def test_consent_is_to_a_factory_and_to_no_other_model(line, pluribus, a_copy):
 
 def test_consent_reaches_the_workers_which_take_nothing_from_the_folder(mine, process, work, monkeypatch):
     """A process of its own imports the user's module from the user's path. The working folder is the comparison, which holds a
-    module of the same name, and one with the name of the library that starts workers."""
+    module of the same name, and others with the names of libraries, such as the one that starts workers."""
     config = rewrite(mine / "config.yaml")
     folder = work / "comparison"
     plan(folder, {"single-seed0": config})
-    for name in ("nets", "joblib", "tensorboard", "pandas"):
+    for name in ("nets", "joblib", "tensorboard", "typer", "yaml", "lightning", "pandas"):
         (folder / f"{name}.py").write_text(f"open({str(work / 'sprung')!r}, 'w').close()\nraise SystemExit('sprung')")
     path = os.pathsep.join([str(work), *filter(None, [os.environ.get("PYTHONPATH")])])
     answer = process("compare --resume . --workers 2 --model nets:build", cwd=folder, env={"PYTHONPATH": path})
@@ -301,6 +301,7 @@ def test_a_picture_starts_no_program(pluribus, a_copy, work, monkeypatch):
     check(pluribus("predict run digit.png"), "digit.png cannot be read as an image")
 
 
+@pytest.mark.slow  # the workers' test above has these modules, too
 def test_the_module_takes_nothing_from_the_working_folder_once_it_runs(process, a_copy):
     run = a_copy("digits")
     for name in ("typer", "yaml", "lightning", "pandas"):

@@ -71,7 +71,7 @@ def test_one_sentence_and_everything_as_it_was(case, pluribus, a_copy, work):
 def test_a_process_of_its_own_says_the_same(process, work):
     photos(file("photos/dog/9.png", "no"))(work)
     before = digest(work)
-    check(process("train --data photos"), "photos/dog/9.png cannot be read as an image")
+    check(process("data check photos"), "photos/dog/9.png cannot be read as an image")
     assert digest(work) == before
 
 

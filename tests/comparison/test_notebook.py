@@ -22,7 +22,7 @@ class Mine(nn.Module):
 """
 COMPARE = """
 found = pluribus.compare(
-    Mine(), "digits", methods=["mimo:members=2", pluribus.DeepEnsemble(members=2)], seeds=2, epochs=2, rows=300
+    Mine(), "digits", methods=["mimo:members=2", pluribus.DeepEnsemble(members=2)], seeds=2, epochs=1, rows=100
 )
 found
 """

@@ -181,11 +181,24 @@ def test_predicting_in_parts_changes_nothing_and_leaves_the_mode():
     assert not whole.outputs.requires_grad
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if name not in ("deep-mimo", "deep-variance", "variance-uniform")])
+class SmallCNN(nn.Sequential):
+    """A network that compiles quickly: two convolutions, of which one is normalised."""
+
+    def __init__(self) -> None:
+        first = nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU()
+        super().__init__(*first, nn.Conv2d(4, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3))
+
+
+COMPILED = ("inner", "variance", "mimo", "mixture", "batch-ensemble-split", "treenet", "mc-dropout", "deep")
+"""One of each way to compile: weights averaged, drawn, mixed, scaled or copied; inputs and heads; masks; whole networks."""
+ALSO_COMPILED = [name for name in METHODS if name not in (*COMPILED, "deep-mimo", "deep-variance", "variance-uniform")]
+
+
+@pytest.mark.parametrize("name", [*COMPILED, *(pytest.param(name, marks=pytest.mark.slow) for name in ALSO_COMPILED)])
 def test_it_compiles(name):
     spec = METHODS[name].spec
     convolves = name in ("batch-ensemble-split", "inner", "mimo", "treenet")  # BatchNorm of members' own, and shared
-    net, x = (ResidualCNN(), images(4)) if convolves else (NestedMLP(), vectors(4))
+    net, x = (SmallCNN(), images(4)) if convolves else (NestedMLP(), vectors(4))
     ensemble = pluribus.ensemble(net, spec).eval()
     ensemble(x)
     torch._dynamo.reset()
@@ -278,7 +291,8 @@ def two_processes() -> dict:
         port = free.getsockname()[1]
     with torch.multiprocessing.Manager() as manager:
         results = manager.dict()
-        torch.multiprocessing.spawn(_train_all, (port, PARALLEL, results), nprocs=2)
+        # Forked processes need not import torch again, which takes seconds.
+        torch.multiprocessing.start_processes(_train_all, (port, PARALLEL, results), nprocs=2, start_method="fork")
         return dict(results)
 
 

@@ -1,9 +1,8 @@
 """A recipe's cells: each is measured once, whatever happens, and what is left is made from the JSON alone."""
 
 import json
-import subprocess
-import sys
-import textwrap
+import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -127,35 +126,20 @@ def test_workers_measure_the_same(tmp_path):
     assert one["rows"] == two["rows"]
 
 
-def test_after_a_kill_only_what_is_left_is_measured(tmp_path):
-    script = tmp_path / "slow.py"
-    script.write_text(
-        textwrap.dedent(
-            f"""
-            import os, sys
-            from pathlib import Path
-            from pluribus import papers
-            from pluribus.papers.reproduction import Reproduction, reproduce
-            from tests.papers.test_reproduction import count_call, recipe
+def test_after_a_kill_only_what_is_left_is_measured(job):
+    def measure(options, workspace):
+        if options["value"] == 2:
+            os._exit(9)
+        return count_call(options, workspace)
 
-            def measure(options, workspace):
-                if options["value"] == 2 and "kill" in sys.argv:
-                    os._exit(9)
-                return count_call(options, workspace)
-
-            own = recipe(measure=measure)
-            papers.load_recipes = lambda: {{own.id: own}}
-            here = Path({str(tmp_path)!r})
-            reproduce(Reproduction(own, "cpu", here / "out", here / "work"))
-            """
-        )
-    )
-    root = Path(__file__).parents[2]
-    killed = subprocess.run([sys.executable, script, "kill"], cwd=root, env={"PYTHONPATH": str(root)}, check=False)
-    assert killed.returncode == 9
-    subprocess.run([sys.executable, script], cwd=root, env={"PYTHONPATH": str(root)}, check=True)
-    done = (tmp_path / "work" / "variance" / "shared" / "marks.txt").read_text().split()
-    assert sorted(done) == ["1", "2", "3"]
+    dying = job(recipe(measure=measure))
+    process = multiprocessing.get_context("fork").Process(target=reproduce, args=(dying,))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 9
+    assert marks(dying) == [1]
+    reproduce(job())
+    assert marks(job()) == [1, 2, 3]
 
 
 def test_a_damaged_result_is_not_overwritten(job):

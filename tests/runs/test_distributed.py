@@ -11,6 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.processes import fork_pluribus
+
 RUN = ["train", "--data", "digits", "--rows", "500", "--batch-size", "48", "--checkpoint-every", "7", "--quiet"]
 PLAIN = ["--model", "small-cnn", "--method", "inner", "--epochs", "2"]
 
@@ -30,7 +32,10 @@ def losses(folder: Path) -> list[dict[str, float]]:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("alone") / "run"
-    run(folder, *PLAIN)
+    with open(folder.parent / "printed", "w") as file:  # forked, it need not import torch again
+        child = fork_pluribus([*RUN, *PLAIN, "--out", str(folder)], folder.parent, output=file.fileno())
+        child.join(300)
+    assert child.exitcode == 0
     return folder
 
 

@@ -1,9 +1,8 @@
 """Grids of runs: planning, running and resuming them. tests/experiments has the tests of the engine itself."""
 
 import csv
+import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,6 +14,8 @@ from pluribus.core.errors import FileError, PluribusError
 from pluribus.experiments.jobs import run_job
 from pluribus.runs.config import ConfigError
 from pluribus.runs.grid import Grid, parse_seeds
+from tests.cli.conftest import call_pluribus
+from tests.processes import fork_pluribus
 
 SMALL = {"data": "digits", "rows": 200, "model": "mlp:hidden=[16]", "epochs": 2, "batch_size": 32}
 
@@ -57,18 +58,18 @@ def test_runs_in_threads_of_one_worker_do_not_disturb_one_another(tmp_path):
 
 def test_a_grid_that_is_asked_to_stop_begins_no_other_run_and_goes_on_later(tmp_path):
     flags = ["--data", "digits", "--rows", "200", "--model", "small-cnn", "--batch-size", "4", "--epochs", "4", "--seeds", "2"]
-    command = [sys.executable, "-m", "pluribus", "train", "--quiet"]
-    process = subprocess.Popen([*command, *flags, "--out", "grid"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    with open(tmp_path / "printed", "w") as file:
+        process = fork_pluribus(["train", "--quiet", *flags, "--out", "grid"], tmp_path, output=file.fileno())
     while not list(tmp_path.glob("grid/*/checkpoints/step-*")):
         time.sleep(0.01)
-        assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "pluribus train --resume grid" in said
+        assert process.is_alive()
+    os.kill(process.pid, signal.SIGINT)
+    process.join(60)
+    assert process.exitcode == 130
+    assert "pluribus train --resume grid" in (tmp_path / "printed").read_text()
     assert not list(tmp_path.glob("grid/*/failed.txt"))
     assert not (tmp_path / "grid/single-seed1").exists()
-    subprocess.run([*command, "--resume", "grid"], cwd=tmp_path, check=True, capture_output=True)
+    assert call_pluribus("train", "--quiet", "--resume", str(tmp_path / "grid")) == 0
     assert len(list(tmp_path.glob("grid/*/result.json"))) == 2
 
 

@@ -13,15 +13,17 @@ JUDGE = """
 import resource, sys
 from pathlib import Path
 from pluribus.runs.evaluation import evaluate_run
-told = evaluate_run(Path(sys.argv[1]), samples=int(sys.argv[2]))
-assert told["members"] == int(sys.argv[2]), told["members"]
-print(told["rows"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+for folder, samples in zip(sys.argv[1::2], map(int, sys.argv[2::2])):
+    told = evaluate_run(Path(folder), samples=samples)
+    assert told["members"] == samples, told["members"]
+    print(told["rows"], resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
 
 
-def judged(folder, samples):
-    """How many rows were judged, and the most memory that the whole process held, in bytes."""
-    done = subprocess.run([sys.executable, "-c", JUDGE, str(folder), str(samples)], capture_output=True, text=True, check=True)
+def judged(*words):
+    """Judge a run with so many draws, or one after the other in one process. Of each, how many rows were judged, and the most
+    memory that the whole process had held until then, in bytes."""
+    done = subprocess.run([sys.executable, "-c", JUDGE, *map(str, words)], capture_output=True, text=True, check=True)
     return map(int, done.stdout.split())
 
 
@@ -46,6 +48,5 @@ def test_ten_thousand_images_and_two_hundred_draws_take_less_than_a_gigabyte_and
 def test_four_times_the_draws_and_rows_take_no_more_memory(tmp_path):
     """Within the noise of the allocator: an answer to 400 rows by 80 draws alone would be 64 MB, if it were made at once."""
     (tmp_path / "few").mkdir(), (tmp_path / "many").mkdir()
-    _, few = judged(trained(tmp_path / "few", 100), 20)
-    _, many = judged(trained(tmp_path / "many", 400), 80)
+    _, few, _, many = judged(trained(tmp_path / "few", 100), 20, trained(tmp_path / "many", 400), 80)
     assert many - few < 40e6

@@ -30,7 +30,7 @@ TRAIN += ["--validation", "0"]
 def test_what_is_predicted_for_training_rows_is_what_the_ensemble_answers(tmp_path_factory, monkeypatch):
     ended = Counter()
 
-    @sweep(examples=30)
+    @sweep(examples=15)
     @given(draw_tables())
     def check(table):
         note(str(table))

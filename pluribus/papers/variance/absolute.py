@@ -72,7 +72,7 @@ RECIPE = Recipe(
     question="Is the absolute value a better activation for a zero-mean layer than ReLU?",
     source="the earlier version, appendix D",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
+        "smoke": Scale("100 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale("The zero-mean LeNet-5 on MNIST, 8 epochs instead of 200.", list_cells("cpu"), ("mnist",)),
         "paper": Scale(
             "The zero-mean LeNet-5 on MNIST, 200 epochs, and the VGG-like network on CIFAR-10, 550.",

@@ -13,13 +13,13 @@ from .trainings import Training
 
 PAPER_EPOCHS = {"lenet": 200, "vgg": 550}
 LENET: dict[str, Json] = {
-    "smoke": {"data": "digits16", "epochs": 2, "batch": 100, "rows": 300},
+    "smoke": {"data": "digits16", "epochs": 2, "batch": 50, "rows": 100},
     "cpu": {"data": "mnist", "epochs": 8},
     "paper": {"data": "mnist", "epochs": 200},
 }
 """How LeNet-5 is trained at each scale."""
 VGG: dict[str, Json] = {
-    "smoke": {"data": "digits32", "epochs": 1, "batch": 100, "rows": 200},
+    "smoke": {"data": "digits32", "epochs": 1, "batch": 50, "rows": 100},
     "cpu": {"data": "cifar10", "epochs": 10, "batch": 100, "rows": 10_000},
     "paper": {"data": "cifar10", "epochs": 550, "batch": 100, "beta1": 0.95},
 }

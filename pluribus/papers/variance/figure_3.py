@@ -74,7 +74,7 @@ RECIPE = Recipe(
     question="When does the answer move from the means of the weights to their variances?",
     source="figure 3, section 4.3",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
+        "smoke": Scale("100 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale(
             "LeNet-5 with the first dense layer variational, in place of the VGG-like network (figure-8 has that), on 10,000 "
             "rows of MNIST, 40 epochs; log α learnt 3000 times faster than the weights, KL weighed in over 8 epochs; "

@@ -111,7 +111,7 @@ RECIPE = Recipe(
     question="Is every sample of the weights a good network, and is their average better?",
     source="figure 4, section 6.1",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs, 2 averages of 10 samples.", list_cells("smoke", 10, 2)),
+        "smoke": Scale("100 digits, a narrow LeNet, 2 epochs, 2 averages of 10 samples.", list_cells("smoke", 10, 2)),
         "cpu": Scale(
             "The zero-mean LeNet-5 of table-1's setting, 8 epochs instead of 200; 5 averages of 200 weight samples, each "
             "sample shared by all 10,000 test rows.",

@@ -106,7 +106,7 @@ RECIPE = Recipe(
     question="How many weights of a variance layer matter?",
     source="figure 5, section 6.1",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
+        "smoke": Scale("100 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale("The zero-mean LeNet-5 on MNIST, 8 epochs instead of 200.", list_cells("cpu"), ("mnist",)),
         "paper": Scale("The zero-mean LeNet-5 on MNIST, 200 epochs.", list_cells("paper"), ("mnist",)),
     },

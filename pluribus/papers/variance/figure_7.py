@@ -195,7 +195,7 @@ RECIPE = Recipe(
     source="figure 7, section 6.3; entropies: figure 2b of the earlier version",
     scales={
         "smoke": Scale(
-            "200 digits in 32×32, narrow VGG-like networks, 1 epoch; 10 images, 2 iterations.",
+            "100 digits in 32×32, narrow VGG-like networks, 1 epoch; 10 images, 2 iterations.",
             list_cells("smoke", 10, 2, parts=2),
         ),
         "cpu": Scale(

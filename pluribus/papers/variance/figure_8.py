@@ -71,7 +71,7 @@ RECIPE = Recipe(
     question="Does it depend on the prior?",
     source="figure 8, appendix B",
     scales={
-        "smoke": Scale("200 digits in 32×32, a narrow VGG-like network, 1 epoch.", list_cells("smoke")),
+        "smoke": Scale("100 digits in 32×32, a narrow VGG-like network, 1 epoch.", list_cells("smoke")),
         "cpu": Scale(
             f"{NARROW[0].upper()}{NARROW[1:]} Accuracies on 2,000 test rows.",
             list_cells("cpu"),

@@ -156,7 +156,7 @@ RECIPE = Recipe(
     question="What does a variance neuron know of an object?",
     source="figure 9, appendix D",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
+        "smoke": Scale("100 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale(
             "The zero-mean LeNet-5 on MNIST, 8 epochs instead of 200; four neurons drawn with seed 0.",
             list_cells("cpu"),

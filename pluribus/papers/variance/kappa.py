@@ -26,7 +26,7 @@ THRESHOLD = 1.5
 """The paper's log10 κ₀."""
 BINS = np.linspace(-12, 6, 73)
 SHARES = (0.0, 0.5, 0.8, 0.9, 0.94, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998)
-ROWS = {"smoke": 300, "cpu": 10_000, "paper": 60_000}
+ROWS = {"smoke": 100, "cpu": 10_000, "paper": 60_000}
 
 
 def list_cells(scale: str) -> dict[str, Json]:
@@ -202,7 +202,7 @@ RECIPE = Recipe(
     question="Which random weights can be replaced by their means?",
     source="the earlier version, sections 5 and 6.4, figures 3 to 5",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
+        "smoke": Scale("100 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale(
             f"{describe_setting('cpu')} 40 epochs, log α learnt 3000 times faster than the weights, KL weighed in over 8 "
             "epochs.",

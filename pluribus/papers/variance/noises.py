@@ -62,7 +62,7 @@ RECIPE = Recipe(
     question="Does the shape of the zero-mean noise matter?",
     source="section 3.3",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
+        "smoke": Scale("100 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale(
             "LeNet-5 on MNIST, the first dense layer a variance layer, 8 epochs instead of 200.", list_cells("cpu"), ("mnist",)
         ),

@@ -124,7 +124,7 @@ RECIPE = Recipe(
     question="Does a less flexible posterior reach a better bound?",
     source="table 1, section 5",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
+        "smoke": Scale("100 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale(
             "LeNet-5 on all of MNIST, the first dense layer noisy, 8 epochs instead of 200. log α is learnt faster than the "
             f"weights: 25 times, so that it can travel as far as in 200 epochs, where every weight has its own; {JUMP:,.0f} "

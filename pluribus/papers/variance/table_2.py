@@ -136,7 +136,7 @@ RECIPE = Recipe(
     question="Is a network that keeps nothing in its means as accurate as one with dropout?",
     source="table 2, section 6.1",
     scales={
-        "smoke": Scale("300 digits in 16×16 and 200 in 32×32, narrow networks, 2 and 1 epochs.", list_cells("smoke")),
+        "smoke": Scale("100 digits in 16×16 and 100 in 32×32, narrow networks, 2 and 1 epochs.", list_cells("smoke")),
         "cpu": Scale(
             "LeNet-5 on 10,000 rows of MNIST, 20 epochs instead of 200, all four layers variational, log α learnt 3000 times "
             f"faster than the weights and KL weighed in over 4 epochs; {NARROW}",

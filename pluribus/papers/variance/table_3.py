@@ -85,7 +85,7 @@ RECIPE = Recipe(
     question="Is it the mean after the activation that carries the answer?",
     source="table 3, appendix C",
     scales={
-        "smoke": Scale("300 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
+        "smoke": Scale("100 digits, a narrow LeNet, 2 epochs.", list_cells("smoke")),
         "cpu": Scale(
             "LeNet-5 with tanh and without biases or BatchNorm on MNIST, 5 epochs instead of 200.",
             list_cells("cpu"),
