@@ -116,7 +116,8 @@ def test_a_grid_shows_the_most_epochs_until_the_number_is_known(tmp_path):
     options = build_config({"epochs": "auto", "max_epochs": 40}).model_dump(mode="json")
     run, cell = Run(tmp_path / "single-seed0"), Cell("single-seed0", options)
     run.create()
-    rows = [{"epoch": e, "step": e, "loss": 1.0, "validation_nll": 1.0, "validation_calibrated_nll": 1.0} for e in range(1, 8)]
+    scores = {"loss": 1.0, "validation_nll": 1.0, "validation_calibrated_nll": 1.0}
+    rows = [{"epoch": epoch, "step": 50 * epoch} | scores for epoch in range(1, 8)]
     run.write_metrics(rows[:3])
     assert read_state(run, cell)["state"] == "epoch 3/≤40"
     run.write_metrics(rows)
