@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.errors import FileError
 from ..file_formats.comparison_files import MOST_POINTS
 from ..file_formats.run_files import read_metrics
+from ..file_formats.schema import RUN_CURE
 from ..runs.config import read_config
 from ..runs.run_folder import Run
 from ..training.phases import SCORES
@@ -48,9 +50,14 @@ def add_training(methods: list[Json], path: Path) -> None:
 
 
 def read_history(run: Run) -> list[dict[str, float]]:
-    """The rows of a run's metrics.csv; none if the file is missing."""
+    """The rows of the metrics.csv of a finished run; none if the file is missing. Raises FileError if an epoch is missing."""
     place = run.path / "metrics.csv"
-    return read_metrics(place) if place.is_file() else []
+    if not place.is_file():
+        return []
+    rows, epochs = read_metrics(place), run.read_json("result.json")["epochs"]
+    if len(rows) != epochs:
+        raise FileError(f"{place} is damaged: it has {len(rows):,} epochs, and the run had {epochs:,}: {RUN_CURE}")
+    return rows
 
 
 def describe_curve(run: Run, history: list[dict[str, float]], score: str, result: Json) -> Json:

@@ -83,11 +83,17 @@ def measure_targets(name: str, y: Tensor) -> tuple[float, float]:
 
 
 def measure_spread(values: np.ndarray) -> tuple[float, float]:
-    """The mean and the standard deviation of finite doubles `[N]`; dividing by the largest keeps squares from overflowing."""
+    """The mean and the standard deviation of finite doubles `[N]`; dividing by the largest keeps squares from overflowing.
+
+    The mean is corrected by that of the differences: a sum of numbers about 1.7e9 is off by more than a thousandth of a spread
+    of 0.001.
+    """
     largest = float(np.abs(values).max()) or 1.0
     size = 1.0 if 1e-100 < largest < 1e100 else largest  # dividing would change the last digits of ordinary numbers
     part = values / size
-    return float(part.mean()) * size, float(part.std()) * size
+    mean = float(part.mean())
+    mean += float((part - mean).mean())
+    return mean * size, float(part.std()) * size
 
 
 def _to_tuples(value: Any) -> Any:

@@ -91,6 +91,14 @@ def test_metrics_that_hold_no_numbers_are_refused_while_a_run_is_unfinished(fold
             opened.grid.read_states()
 
 
+@pytest.mark.parametrize("content", ["", "epoch,step,loss,validation_nll\n", "epoch,step\n1,2\n2,4\n"])
+def test_metrics_that_lack_an_epoch_are_refused(folder, content):
+    """An emptied file took the learning curves from the results without a word: found by `make fuzz`."""
+    (folder / "single-seed0/metrics.csv").write_text(content)
+    with pytest.raises(FileError, match=r"metrics\.csv is damaged: it has [02] epochs, and the run had 1"):
+        ComparisonFolder.open(folder).run("1")
+
+
 def test_records_of_an_older_version_without_digests_are_read(folder):
     before = ComparisonFolder.open(folder).run("1")
     for path in folder.rglob("*"):

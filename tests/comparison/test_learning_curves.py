@@ -52,7 +52,7 @@ def test_runs_are_drawn_by_a_score_that_all_of_them_have(tmp_path):
 
 def test_without_validation_scores_there_is_no_curve(tmp_path):
     name = make_run(tmp_path, 0, 2)
-    (tmp_path / name / "metrics.csv").write_text("epoch,step,loss\n1,1,0.5\n")
+    (tmp_path / name / "metrics.csv").write_text("epoch,step,loss\n1,1,0.5\n2,2,0.4\n")
     methods = [{"name": "single", "runs": [name]}]
     add_training(methods, tmp_path)
     assert methods[0]["training"] is None
