@@ -85,8 +85,8 @@ def measure_targets(name: str, y: Tensor) -> tuple[float, float]:
 def measure_spread(values: np.ndarray) -> tuple[float, float]:
     """The mean and the standard deviation of finite doubles `[N]`; dividing by the largest keeps squares from overflowing.
 
-    The mean is corrected by that of the differences: a sum of numbers about 1.7e9 is off by more than a thousandth of a spread
-    of 0.001.
+    The mean is corrected by that of the differences: of 25 numbers about 1.7e9 that differ by 0.001, the mean of a plain sum is
+    off by up to 5e-7.
     """
     largest = float(np.abs(values).max()) or 1.0
     size = 1.0 if 1e-100 < largest < 1e100 else largest  # dividing would change the last digits of ordinary numbers
