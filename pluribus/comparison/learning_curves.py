@@ -50,10 +50,10 @@ def add_training(methods: list[Json], path: Path) -> None:
 
 
 def read_history(run: Run) -> list[dict[str, float]]:
-    """The rows of the metrics.csv of a finished run; none if the file is missing. Raises FileError if an epoch is missing."""
+    """The rows of the metrics.csv of a finished run. Raises FileError if the file, or an epoch in it, is missing."""
     place = run.path / "metrics.csv"
     if not place.is_file():
-        return []
+        raise FileError(f"{place} is missing: {RUN_CURE}")
     rows, epochs = read_metrics(place), run.read_json("result.json")["epochs"]
     if len(rows) != epochs:
         raise FileError(f"{place} is damaged: it has {len(rows):,} epochs, and the run had {epochs:,}: {RUN_CURE}")

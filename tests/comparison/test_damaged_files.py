@@ -99,6 +99,12 @@ def test_metrics_that_lack_an_epoch_are_refused(folder, content):
         ComparisonFolder.open(folder).run("1")
 
 
+def test_metrics_that_are_missing_are_named(folder):
+    (folder / "single-seed0/metrics.csv").unlink()
+    with pytest.raises(FileError, match=r"single-seed0/metrics\.csv is missing: "):
+        ComparisonFolder.open(folder).run("1")
+
+
 def test_records_of_an_older_version_without_digests_are_read(folder):
     before = ComparisonFolder.open(folder).run("1")
     for path in folder.rglob("*"):
