@@ -81,8 +81,15 @@ Out = Annotated[
     typer.Option("--out", "-o", metavar="FOLDER", help="the folder of the comparison \\[a new folder in --runs]", **PANEL),
 ]
 Runs = Annotated[Path, typer.Option("--runs", metavar="FOLDER", help="the folder of all runs \\[runs]", **PANEL)]
+RESUMED = "resume a comparison that was stopped; methods and students that are named beside it are added to it"
 Resume = Annotated[
-    Path | None, typer.Option("--resume", metavar="FOLDER", help="resume a comparison that was stopped", **PANEL)
+    Path | None,
+    typer.Option(
+        "--resume",
+        metavar="FOLDER",
+        help="resume a comparison that was stopped; with --methods or --distil, add these to it",
+        **PANEL,
+    ),
 ]
 
 Trust = Annotated[bool, typer.Option("--trust", help=HELP, **PANEL)]
@@ -132,9 +139,12 @@ def compare(
         "attack_rows": attack_rows,
     }
     if resume is not None:
-        others = (config, out, methods, distil, seeds, budget, tune, *evaluation.values())
+        others = (config, out, seeds, budget, tune, *evaluation.values())
         if set(settings) - {"model"} or any(value is not None for value in others):
-            raise FileError("--resume continues the comparison as it was configured: leave the other settings out")
+            raise FileError(
+                "--resume continues the comparison as it was configured: leave the other settings out, except --methods and "
+                "--distil, which add to it"
+            )
         path, wanted = resume, {}
         repeated = settings.get("model")
         consent = consent_to_repeated(None if repeated is None else [repeated], trust)

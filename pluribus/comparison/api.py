@@ -24,6 +24,7 @@ from ..runs.grid import parse_seeds
 from ..runs.loading import load_set, passed_objects, set_samples
 from ..runs.prediction import EvaluationCase
 from .comparison_folder import ComparisonFolder
+from .extension import extend_comparison
 from .passed_data import build_data, gather_rows
 from .progress import comparison_progress, row_progress
 from .result_objects import Comparison, Evaluation
@@ -80,8 +81,8 @@ def compare(
         corruptions, ood, attack, temperature, shift_rows, attack_rows: what to evaluate besides the test scores, as the options
             of `pluribus compare` of these names.
         folder: where runs and results are kept; None keeps the result in memory alone.
-        resume: go on with the comparison in `folder`, as it was configured. Network and data must be passed again if they were
-            passed as objects.
+        resume: go on with the comparison in `folder`, as it was configured; methods and students that it lacks are added to it.
+            Network and data must be passed again if they were passed as objects.
         trust: what code the files in `folder` may name. A network "package.module:factory" in them is imported if its name was
             passed as `network` or is among these names; True imports whatever they name.
         workers: 1 trains in this process; a larger number, "dask://host:port" or "ray" trains in other processes, to which
@@ -135,6 +136,7 @@ def compare(
         path = Path(scratch) / "comparison" if folder is None else Path(folder)
         if resume:
             made = ComparisonFolder.open(path, objects)
+            made = extend_comparison(made, [] if methods is None else expand_methods(methods), expand_students(distil), command)
         else:
             made = ComparisonFolder.plan(
                 path,

@@ -29,14 +29,13 @@ from ..runs.loading import load_run
 from ..runs.run_folder import Run
 from ..runs.training import convert_network, load_data, resolve_config
 from .budgets import check_budget, check_length, fit_to_budget
-from .notes import describe_few_seeds
+from .notes import describe_few_seeds, describe_many_methods
 from .result_collection import collect_results
 from .roles import find_baseline, find_reference, group_finished, is_baseline, is_reference
 from .students import add_students, find_teacher
 from .tuning import Tuning, check_tuning, write_trials
 
 Json = dict[str, Any]
-MANY_METHODS = 5
 
 
 @dataclass(frozen=True)
@@ -95,9 +94,7 @@ class ComparisonFolder:
             raise ConfigError(f"{data.name} has no test rows, and none are set aside to judge by: set validation above 0")
         if tune is not None:
             check_tuning(tune, len(choices), data, first)
-        if len(choices) + len(students) > MANY_METHODS:
-            count = len(choices) + len(students)
-            notes.append(f"An interval is for one comparison: of {count} methods one may be beyond the noise by chance.")
+        notes += describe_many_methods(len(choices) + len(students))
         if not len(data.test):
             notes.append(
                 f"{data.name} has no test rows: half of the rows set aside judge, the other half fits temperature and noise."

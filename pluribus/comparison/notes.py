@@ -6,6 +6,7 @@ from ..runs.grid import Cell, Grid
 from ..runs.run_folder import FEW_STEPS, Run
 from .statistics import PairedBootstrap
 
+MANY_METHODS = 5
 Json = dict[str, Any]
 
 
@@ -57,3 +58,10 @@ def describe_few_seeds(seeds: int) -> str:
     if seeds == 1:
         return "One seed: intervals are over rows alone, and say nothing about another training run."
     return f"{seeds} seeds tell little about how much training runs differ: intervals are wide. Use more --seeds."
+
+
+def describe_many_methods(count: int) -> list[str]:
+    """A note about the chance that comes with so many methods, if they are many."""
+    if count <= MANY_METHODS:
+        return []
+    return [f"An interval is for one comparison: of {count} methods one may be beyond the noise by chance."]

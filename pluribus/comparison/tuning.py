@@ -71,6 +71,7 @@ def write_trials(
     common: Config,
     data: Data,
     fit: Callable[[Config], Mapping[str, Any]],
+    known: Mapping[str, Any] | None = None,
 ) -> Json:
     """Draw the trials of all methods, write their settings into the folder of a comparison, and return what compare.yaml holds.
 
@@ -82,12 +83,15 @@ def write_trials(
         common: the configuration that all runs share, resolved.
         data: what they train on.
         fit: returns the settings that bring a configuration within the budget.
+        known: trials that the folder has; they stay as they are, and a method that has some gets no others.
     """
     baseline = next(choice for choice in choices if build_spec(choice).role == "baseline")
     seed = next(number for number in itertools.count() if number not in seeds)
     tuned = {format_choice(found): found for choice in choices for found in [find_tuned_choice(choice, baseline) or choice]}
-    cells: Json = {}
+    cells: Json = dict(known or {})
     for choice in tuned.values():
+        if f"{make_folder_name(choice)}-0" in cells:
+            continue
         config = common.model_copy(update={"method": choice, "seed": seed})
         trials = plan_trials(config.model_copy(update=dict(fit(config))), data, count, seeds[0], fit)
         cells |= {f"{make_folder_name(choice)}-{number}": options for number, options in enumerate(trials)}

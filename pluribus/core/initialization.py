@@ -5,6 +5,10 @@ standard deviation that a parameter has now serves any scheme, any module, train
 of the user's own that has a method `reset_parameters()`, as PyTorch's layers have, knows better: that is called afterwards.
 """
 
+import inspect
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -58,5 +62,14 @@ def redraw_weights(module: nn.Module) -> nn.Module:
 
 def knows_its_start(module: nn.Module) -> bool:
     """Whether a module that is not PyTorch's own can draw its weights anew, and none of them is to stay as it is."""
-    own = not type(module).__module__.startswith("torch.") and callable(getattr(module, "reset_parameters", None))
-    return own and all(parameter.requires_grad for parameter in module.parameters())
+    reset = getattr(module, "reset_parameters", None)
+    if type(module).__module__.startswith("torch.") or not callable(reset) or has_required_arguments(reset):
+        return False
+    return all(parameter.requires_grad for parameter in module.parameters())
+
+
+def has_required_arguments(function: Callable[..., Any]) -> bool:
+    """Whether a function cannot be called without arguments."""
+    takes = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(function).parameters.values()
+    return any(found.kind in takes and found.default is inspect.Parameter.empty for found in parameters)

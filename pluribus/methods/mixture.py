@@ -101,9 +101,6 @@ class Mixture(Spec):
         if self.of is not None and self.of.nested_option:
             raise ValueError(f"of must be a method that is not made of others, got {self.of}")
 
-    def get_keeps(self) -> Keeps:
-        return "other layers"
-
     def convert(self, subject: Subject) -> Ensemble:
         if self.of is not None:
             return convert_parts(self, self.of, subject)

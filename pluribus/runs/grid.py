@@ -97,17 +97,7 @@ class Grid:
             raise FileError(
                 f"{path} is not empty: resume it (--resume, or resume=True), or name another folder (--out, or folder=…)"
             )
-        cells = []
-        for method in methods:
-            choice = parse_method(method)
-            own = adjust(build_config(dict(options) | {"method": choice, "seed": seeds[0]}))
-            for seed in seeds:
-                wanted = resolve_paths(build_config(dict(options) | {"method": choice, "seed": seed} | dict(own)))
-                cells.append(Cell(f"{make_folder_name(choice)}-seed{seed}", wanted.model_dump(mode="json")))
-        names = [cell.name for cell in cells]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ConfigError(f"the grid has {twice[0]} more than once")
+        cells = make_cells(options, methods, seeds, adjust)
         grid = Grid(path, tuple(cells), judging, objects or {})
         grid.check_factories(grid.cells)
         try:
@@ -210,6 +200,24 @@ class Grid:
             scores = [each["scores"].get(name, "") for name in names]
             table.writerow([cell.name, each["method"], each["seed"], each["state"], *scores, each.get("seconds", "")])
         write_file(self.path / "grid.csv", text.getvalue())
+
+
+def make_cells(
+    options: Mapping[str, Any], methods: Sequence[Any], seeds: Sequence[int], adjust: Callable[[Config], Mapping[str, Any]]
+) -> list[Cell]:
+    """The cells of methods × seeds, as `Grid.plan` makes them. Raises ConfigError if one makes no sense."""
+    cells: list[Cell] = []
+    for method in methods:
+        choice = parse_method(method)
+        own = adjust(build_config(dict(options) | {"method": choice, "seed": seeds[0]}))
+        for seed in seeds:
+            wanted = resolve_paths(build_config(dict(options) | {"method": choice, "seed": seed} | dict(own)))
+            cells.append(Cell(f"{make_folder_name(choice)}-seed{seed}", wanted.model_dump(mode="json")))
+    names = [cell.name for cell in cells]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ConfigError(f"the grid has {twice[0]} more than once")
+    return cells
 
 
 def make_folder_name(choice: dict[str, Any]) -> str:

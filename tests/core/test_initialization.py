@@ -32,3 +32,22 @@ def test_a_module_that_can_reset_its_parameters_does_so_when_it_is_drawn_anew():
     kept = module.last.weight.detach().clone()
     redraw_weights(module)
     assert torch.equal(module.last.weight, kept)
+
+
+def test_a_reset_that_needs_arguments_is_not_called():
+    class Scaled(nn.Linear):
+        def reset_parameters(self, scale=None, *, spread=None):
+            nn.init.normal_(self.weight)
+
+    class Needy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def reset_parameters(self, spread):
+            raise AssertionError("called without what it needs")
+
+    module = nn.Sequential(Scaled(4, 3), Needy())
+    first = module[1].layer.weight.detach().clone()
+    redraw_weights(module)
+    assert not torch.equal(module[1].layer.weight, first)

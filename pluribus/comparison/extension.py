@@ -1,0 +1,96 @@
+"""Add methods to a comparison that was planned before. What it has stays as it is, and only what is missing is trained.
+
+The new runs have the settings, the seeds, the budget and the number of trials that the comparison was planned with, so that the
+result is that of a comparison of all methods at once.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from ..file_formats.comparison_files import GridFile
+from ..file_formats.reading import read_yaml, write_yaml
+from ..runs.config import build_config, format_choice, parse_method
+from ..runs.grid import make_cells
+from ..runs.training import convert_network, load_data, resolve_config
+from .budgets import fit_to_budget
+from .comparison_folder import ComparisonFolder
+from .notes import describe_many_methods
+from .roles import is_baseline
+from .students import add_students, find_teacher
+from .tuning import FOLDER, RECORD, check_tuning, write_trials
+
+Json = dict[str, Any]
+
+
+def extend_comparison(
+    made: ComparisonFolder, methods: Sequence[Any], students: Sequence[Json], command: str
+) -> ComparisonFolder:
+    """Plan the methods and students that a comparison lacks, and return it with them; itself, if it has them all.
+
+    Args:
+        made: the comparison.
+        methods: names with options, or specs.
+        students: methods that are to learn from the reference.
+        command: the command line that adds them; it is recorded behind that of the comparison.
+
+    Raises:
+        ConfigError, DataError or ModelError before anything is written, if a method does not fit.
+    """
+    known = {cell.method for cell in made.grid.cells}
+    plain = [cell.options["method"] for cell in made.grid.cells if not cell.is_student]
+    choices = [choice for choice in map(parse_method, methods) if format_choice(choice) not in known]
+    teacher = find_teacher([*plain, *choices]) if students else {}
+    taught = {format_choice(cell.options["method"]) for cell in made.grid.cells if cell.is_student}
+    students = [choice for choice in students if format_choice(choice) not in taught]
+    if not choices and not students:
+        return made
+    baseline = next(cell for cell in made.grid.cells if is_baseline(cell.options["method"]) and not cell.is_student)
+    options = {key: value for key, value in baseline.options.items() if key not in ("method", "seed", "teacher")}
+    seeds = [cell.seed for cell in made.grid.cells if cell.method == baseline.method]
+    made.grid.check_factories([baseline])
+    first = build_config(baseline.options)
+    data = load_data(first)
+    common = resolve_config(first, data)
+
+    def fit_choice(choice: Json) -> Mapping[str, Any]:
+        return fit_to_budget(common.model_copy(update={"method": choice}), data, made.about["budget"])
+
+    own = {str(choice): fit_choice(choice) for choice in [*choices, *students]}
+    for choice in choices:
+        with torch.random.fork_rng(devices=[]):
+            convert_network(build_config(options | {"method": choice, "seed": seeds[0]} | dict(own[str(choice)])), data)
+    added = make_cells(options, choices, seeds, lambda config: own[str(config.method)])
+    taught_cells = [cell for cell in made.grid.cells if cell.is_student]
+    cells = [*(cell for cell in made.grid.cells if not cell.is_student), *added, *taught_cells]
+    about = made.about | {"command": f"{made.about['command']} && {command}" if command else made.about["command"]}
+    about["notes"] = add_note(about["notes"], len({cell.method for cell in cells}) + len(students))
+    if "tune" in about:
+        count = about["tune"]["trials"]
+        check_tuning(count, len({cell.method for cell in cells}), data, first)
+        (made.path / RECORD).unlink(missing_ok=True)  # it is written again from all trials
+        write_trials(
+            made.path,
+            [baseline.options["method"], *choices],
+            count,
+            seeds,
+            common,
+            data,
+            lambda config: fit_to_budget(config, data, about["budget"]),
+            known=read_yaml(made.path / FOLDER / "grid.yaml", GridFile),
+        )
+    grid = replace(made.grid, cells=tuple(cells))
+    if students:
+        grid = add_students(grid, options, students, teacher, seeds, lambda choice: own[str(choice)])
+    else:
+        write_yaml(grid.path / "grid.yaml", {cell.name: cell.options for cell in grid.cells})
+    write_yaml(made.path / "compare.yaml", about)
+    return ComparisonFolder(grid, about)
+
+
+def add_note(notes: Sequence[str], methods: int) -> list[str]:
+    """The notes of a comparison, that about many methods brought up to date."""
+    stale = {note for count in range(methods) for note in describe_many_methods(count)}
+    return [note for note in notes if note not in stale] + describe_many_methods(methods)

@@ -1,0 +1,61 @@
+"""Methods that are added to a finished comparison."""
+
+import shutil
+
+import pytest
+
+import pluribus
+from pluribus.comparison.comparison_folder import ComparisonFolder
+from pluribus.comparison.extension import extend_comparison
+from pluribus.runs.config import ConfigError
+
+NETWORK = "mlp:hidden=[8]"
+OPTIONS = {"rows": 120, "epochs": 1, "batch_size": 32, "validation": 0.3, "progress": False}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("extension") / "small"
+    methods = ["single", "deep-ensemble:members=2"]
+    pluribus.compare(NETWORK, "digits", methods=methods, seeds=[0, 2], tune=2, folder=folder, command="first", **OPTIONS)
+    return folder
+
+
+def test_the_extended_comparison_has_the_numbers_of_one_that_was_planned_at_once(small, tmp_path):
+    folder = shutil.copytree(small, tmp_path / "c")
+    before = {place: place.stat().st_mtime_ns for place in folder.glob("*-seed*/result.json")}
+    added = ["single", "batch-ensemble:members=2", "deep-ensemble:members=2"]
+    more = pluribus.compare(methods=added, distil="single", folder=folder, resume=True, command="second", progress=False)
+    methods = ["single", "deep-ensemble:members=2", "batch-ensemble:members=2"]
+    whole = pluribus.compare(NETWORK, "digits", methods=methods, seeds=[0, 2], tune=2, distil="single", **OPTIONS)
+    assert {place: place.stat().st_mtime_ns for place in before} == before, "what was trained is not trained again"
+    assert more.results["command"] == "first && second"
+    scores = ["nll", "accuracy", "calibrated_nll"]
+    assert more.to_frame()[scores].to_dict() == whole.to_frame()[scores].to_dict()
+    assert list(more.to_frame().index) == list(whole.to_frame().index)
+    tuned = [{entry["name"]: entry["chosen"] for entry in found.results["tuning"]["methods"]} for found in (more, whole)]
+    assert tuned[0] == tuned[1]
+
+
+def test_what_is_there_is_not_added_again(small):
+    made = ComparisonFolder.open(small)
+    assert extend_comparison(made, ["deep-ensemble:members=2", pluribus.Single()], [], "again") is made
+
+
+def test_a_method_that_does_not_fit_is_refused_before_anything_is_written(small):
+    before = {place: place.read_bytes() for place in small.rglob("*.*") if place.is_file()}
+    with pytest.raises(ConfigError, match="no-such-method"):
+        pluribus.compare(methods=["inner", "no-such-method"], folder=small, resume=True, progress=False)
+    assert {place: place.read_bytes() for place in small.rglob("*.*") if place.is_file()} == before
+
+
+def test_the_note_about_many_methods_counts_them_all(small, tmp_path):
+    folder = tmp_path / "c"
+    shutil.copytree(small, folder)
+    added = ["inner", "multihead", "treenet", "mimo"]
+    made = extend_comparison(ComparisonFolder.open(folder), added, [], "")
+    notes = [note for note in made.about["notes"] if "beyond the noise by chance" in note]
+    assert ["of 6 methods" in note for note in notes] == [True]
+    made = extend_comparison(ComparisonFolder.open(folder), ["maxout:copies=2"], [], "")
+    notes = [note for note in made.about["notes"] if "beyond the noise by chance" in note]
+    assert ["of 7 methods" in note for note in notes] == [True]
