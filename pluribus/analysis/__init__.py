@@ -5,6 +5,8 @@
 - cost as ratios to the base network (`cost`): `compare_cost`, `Cost`
 - removing random weights (`pruning`): `prune`, `standard_deviations`, `sparsity`
 - which random weights could be replaced by their mean (`curvature`): `kappa`
+- whether members use units of their own (`separation`): `measure_separation`, `Separation`
+- networks between members (`weight_plane`): `map_weight_plane`, `WeightPlane`
 - every score of `metrics` in one pass over the rows (`scores`): `create_scores`
 """
 
@@ -21,12 +23,16 @@ from .diversity import (
 )
 from .pruning import prune, sparsity, standard_deviations
 from .scores import create_scores
+from .separation import Separation, measure_separation
+from .weight_plane import WeightPlane, map_weight_plane
 
 __all__ = [
     "Attack",
     "BiasVariance",
     "Cost",
     "Outcome",
+    "Separation",
+    "WeightPlane",
     "attack",
     "bias_variance",
     "compare_cost",
@@ -34,6 +40,8 @@ __all__ = [
     "disagreement",
     "error_correlation",
     "kappa",
+    "map_weight_plane",
+    "measure_separation",
     "normalised_disagreement",
     "pairwise_kl",
     "prune",

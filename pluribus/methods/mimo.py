@@ -15,6 +15,7 @@ the channels. The last layer answers for every member, and whatever follows it s
 Havasi et al., "Training independent subnetworks for robust prediction", ICLR 2021.
 """
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -153,6 +154,17 @@ class MIMOEnsemble(Ensemble):
             return super().join_views(views, plan)
         merge = next(module for module in self.net.modules() if isinstance(module, Merge))
         return pytrees.map_tensors(merge.join_channels, views.batch)
+
+    def rotate(self, index: int) -> "MIMOEnsemble":
+        """A copy in evaluation mode in which member `index` has the first place, the next one the second, and so on."""
+        twin = copy.deepcopy(self).eval()
+        with torch.no_grad():
+            for layer in twin.net.modules():
+                if isinstance(layer, (Merge, Heads)):
+                    layer.weights.copy_(layer.weights.roll(-index, 0))
+                if isinstance(layer, Heads) and layer.biases is not None:
+                    layer.biases.copy_(layer.biases.roll(-index, 0))
+        return twin
 
     def fold(self) -> nn.Module:
         """An ordinary network with M heads."""
