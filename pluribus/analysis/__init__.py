@@ -7,6 +7,7 @@
 - which random weights could be replaced by their mean (`curvature`): `kappa`
 - whether members use units of their own (`separation`): `measure_separation`, `Separation`
 - networks between members (`weight_plane`): `map_weight_plane`, `WeightPlane`
+- members in the space of predictions during training (`trajectories`): `Trajectories`
 - every score of `metrics` in one pass over the rows (`scores`): `create_scores`
 """
 
@@ -24,6 +25,7 @@ from .diversity import (
 from .pruning import prune, sparsity, standard_deviations
 from .scores import create_scores
 from .separation import Separation, measure_separation
+from .trajectories import Trajectories
 from .weight_plane import WeightPlane, map_weight_plane
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "Cost",
     "Outcome",
     "Separation",
+    "Trajectories",
     "WeightPlane",
     "attack",
     "bias_variance",
