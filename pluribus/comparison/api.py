@@ -136,7 +136,7 @@ def compare(
         path = Path(scratch) / "comparison" if folder is None else Path(folder)
         if resume:
             made = ComparisonFolder.open(path, objects)
-            made = extend_comparison(made, [] if methods is None else expand_methods(methods), expand_students(distil), command)
+            made = extend_comparison(made, [] if methods is None else expand_methods(methods), expand_students(distil))
         else:
             made = ComparisonFolder.plan(
                 path,

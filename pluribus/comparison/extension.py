@@ -4,6 +4,7 @@ The new runs have the settings, the seeds, the budget and the number of trials t
 result is that of a comparison of all methods at once.
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,16 +26,13 @@ from .tuning import FOLDER, RECORD, check_tuning, write_trials
 Json = dict[str, Any]
 
 
-def extend_comparison(
-    made: ComparisonFolder, methods: Sequence[Any], students: Sequence[Json], command: str
-) -> ComparisonFolder:
+def extend_comparison(made: ComparisonFolder, methods: Sequence[Any], students: Sequence[Json]) -> ComparisonFolder:
     """Plan the methods and students that a comparison lacks, and return it with them; itself, if it has them all.
 
     Args:
         made: the comparison.
         methods: names with options, or specs.
         students: methods that are to learn from the reference.
-        command: the command line that adds them; it is recorded behind that of the comparison.
 
     Raises:
         ConfigError, DataError or ModelError before anything is written, if a method does not fit.
@@ -65,7 +63,7 @@ def extend_comparison(
     added = make_cells(options, choices, seeds, lambda config: own[str(config.method)])
     taught_cells = [cell for cell in made.grid.cells if cell.is_student]
     cells = [*(cell for cell in made.grid.cells if not cell.is_student), *added, *taught_cells]
-    about = made.about | {"command": f"{made.about['command']} && {command}" if command else made.about["command"]}
+    about = made.about | {"command": extend_command(made.about["command"], choices, students)}
     about["notes"] = add_note(about["notes"], len({cell.method for cell in cells}) + len(students))
     if "tune" in about:
         count = about["tune"]["trials"]
@@ -88,6 +86,24 @@ def extend_comparison(
         write_yaml(grid.path / "grid.yaml", {cell.name: cell.options for cell in grid.cells})
     write_yaml(made.path / "compare.yaml", about)
     return ComparisonFolder(grid, about)
+
+
+def extend_command(command: str, choices: Sequence[Json], students: Sequence[Json]) -> str:
+    """The command line that plans the whole comparison at once; empty if the first part of it had none.
+
+    >>> extend_command("pluribus compare --methods single,mimo", [{"name": "inner"}], [{"name": "single"}])
+    'pluribus compare --methods single,mimo,inner --distil single'
+    """
+    words = shlex.split(command)
+    for flag, added, usual in (("--methods", choices, ["all"]), ("--distil", students, [])):
+        if not words or not added:
+            continue
+        names = [format_choice(choice) for choice in added]
+        if flag in words[:-1]:
+            words[words.index(flag) + 1] += "," + ",".join(names)
+        else:
+            words += [flag, ",".join([*usual, *names])]
+    return shlex.join(words)
 
 
 def add_note(notes: Sequence[str], methods: int) -> list[str]:

@@ -14,6 +14,7 @@ RECIPES: dict[str, Mapping[str, Any]] = {
         "batch_size": 64,
         "optimizer": "sgd",
         "lr": 0.05,
+        "nesterov": True,
         "weight_decay": 3e-3,
         "bias_lr": 4.0,
         "bias_decay": False,

@@ -17,7 +17,16 @@ OPTIONS = {"rows": 120, "epochs": 1, "batch_size": 32, "validation": 0.3, "progr
 def small(tmp_path_factory):
     folder = tmp_path_factory.mktemp("extension") / "small"
     methods = ["single", "deep-ensemble:members=2"]
-    pluribus.compare(NETWORK, "digits", methods=methods, seeds=[0, 2], tune=2, folder=folder, command="first", **OPTIONS)
+    pluribus.compare(
+        NETWORK,
+        "digits",
+        methods=methods,
+        seeds=[0, 2],
+        tune=2,
+        folder=folder,
+        command="pluribus compare --methods single",
+        **OPTIONS,
+    )
     return folder
 
 
@@ -25,11 +34,11 @@ def test_the_extended_comparison_has_the_numbers_of_one_that_was_planned_at_once
     folder = shutil.copytree(small, tmp_path / "c")
     before = {place: place.stat().st_mtime_ns for place in folder.glob("*-seed*/result.json")}
     added = ["single", "batch-ensemble:members=2", "deep-ensemble:members=2"]
-    more = pluribus.compare(methods=added, distil="single", folder=folder, resume=True, command="second", progress=False)
+    more = pluribus.compare(methods=added, distil="single", folder=folder, resume=True, progress=False)
     methods = ["single", "deep-ensemble:members=2", "batch-ensemble:members=2"]
     whole = pluribus.compare(NETWORK, "digits", methods=methods, seeds=[0, 2], tune=2, distil="single", **OPTIONS)
     assert {place: place.stat().st_mtime_ns for place in before} == before, "what was trained is not trained again"
-    assert more.results["command"] == "first && second"
+    assert more.results["command"] == "pluribus compare --methods single,batch-ensemble:members=2 --distil single"
     scores = ["nll", "accuracy", "calibrated_nll"]
     assert more.to_frame()[scores].to_dict() == whole.to_frame()[scores].to_dict()
     assert list(more.to_frame().index) == list(whole.to_frame().index)
@@ -39,7 +48,7 @@ def test_the_extended_comparison_has_the_numbers_of_one_that_was_planned_at_once
 
 def test_what_is_there_is_not_added_again(small):
     made = ComparisonFolder.open(small)
-    assert extend_comparison(made, ["deep-ensemble:members=2", pluribus.Single()], [], "again") is made
+    assert extend_comparison(made, ["deep-ensemble:members=2", pluribus.Single()], []) is made
 
 
 def test_a_method_that_does_not_fit_is_refused_before_anything_is_written(small):
@@ -53,9 +62,9 @@ def test_the_note_about_many_methods_counts_them_all(small, tmp_path):
     folder = tmp_path / "c"
     shutil.copytree(small, folder)
     added = ["inner", "multihead", "treenet", "mimo"]
-    made = extend_comparison(ComparisonFolder.open(folder), added, [], "")
+    made = extend_comparison(ComparisonFolder.open(folder), added, [])
     notes = [note for note in made.about["notes"] if "beyond the noise by chance" in note]
     assert ["of 6 methods" in note for note in notes] == [True]
-    made = extend_comparison(ComparisonFolder.open(folder), ["maxout:copies=2"], [], "")
+    made = extend_comparison(ComparisonFolder.open(folder), ["maxout:copies=2"], [])
     notes = [note for note in made.about["notes"] if "beyond the noise by chance" in note]
     assert ["of 7 methods" in note for note in notes] == [True]
