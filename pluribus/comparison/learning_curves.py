@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core.errors import FileError
 from ..file_formats.comparison_files import MOST_POINTS
+from ..file_formats.digests import digest_file
 from ..file_formats.run_files import read_metrics
 from ..file_formats.schema import RUN_CURE
 from ..runs.config import read_config
@@ -50,13 +51,15 @@ def add_training(methods: list[Json], path: Path) -> None:
 
 
 def read_history(run: Run) -> list[dict[str, float]]:
-    """The rows of the metrics.csv of a finished run. Raises FileError if the file, or an epoch in it, is missing."""
-    place = run.path / "metrics.csv"
+    """The rows of the metrics.csv of a finished run. Raises FileError if it is missing, or changed since it was written."""
+    place = run.metrics
     if not place.is_file():
         raise FileError(f"{place} is missing: {RUN_CURE}")
-    rows, epochs = read_metrics(place), run.read_json("result.json")["epochs"]
-    if len(rows) != epochs:
-        raise FileError(f"{place} is damaged: it has {len(rows):,} epochs, and the run had {epochs:,}: {RUN_CURE}")
+    rows, result = read_metrics(place), run.read_json("result.json")
+    if len(rows) != result["epochs"]:
+        raise FileError(f"{place} is damaged: it has {len(rows):,} epochs, and the run had {result['epochs']:,}: {RUN_CURE}")
+    if result.get("metrics") not in (None, digest_file(place)):
+        raise FileError(f"{place} was changed since it was written: {RUN_CURE}")
     return rows
 
 

@@ -6,6 +6,7 @@ white space do not matter. A YAML record has it in its first line, `# digest: â€
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 DIGEST = "digest"
@@ -25,6 +26,11 @@ def digest_content(content: dict[str, Any]) -> str:
 def digest_text(text: str) -> str:
     """The digest of a text."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def digest_file(path: Path) -> str:
+    """The digest of a whole file."""
+    return f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
 def split_yaml_digest(text: str) -> tuple[str | None, str]:

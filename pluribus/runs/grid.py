@@ -239,8 +239,8 @@ def read_state(run: Run, cell: Cell, judging: bool = False) -> dict[str, Any]:
         return about | {"state": now, "scores": result["scores"], "seconds": result["seconds"]}
     if failed:
         return about | {"state": "failed"}
-    if (run.path / "metrics.csv").is_file():
-        rows = read_metrics(run.path / "metrics.csv")
+    if run.metrics.is_file():
+        rows = read_metrics(run.metrics)
         if rows:
             last = {name: rows[-1][f"validation_{name}"] for name in SHOWN if f"validation_{name}" in rows[-1]}
             return about | {"state": describe_state(rows, cell), "scores": last}

@@ -68,6 +68,10 @@ class Run:
         return self.path / "weights.safetensors"
 
     @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.csv"
+
+    @property
     def is_finished(self) -> bool:
         return (self.path / "result.json").is_file()
 
@@ -125,7 +129,7 @@ class Run:
         table = csv.DictWriter(text, names)
         table.writeheader()
         table.writerows(rows)
-        write_file(self.path / "metrics.csv", text.getvalue())
+        write_file(self.metrics, text.getvalue())
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:

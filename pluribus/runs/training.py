@@ -20,6 +20,7 @@ from ..core.files import remove_leftovers
 from ..core.saving import save as save_ensemble
 from ..data import Columns, Data
 from ..data.dataset import Part
+from ..file_formats.digests import digest_file
 from ..models.registry import choose_default_model
 from ..training.checkpoints import list_checkpoints
 from ..training.fit import fit, is_leader
@@ -102,7 +103,7 @@ def train_run(
         result = score_run(made, config, data, parts[1], scored)
         steps = int(history[-1]["step"]) if history else 0
         result |= {"epochs": len(history), "steps": steps, "seconds": round(time.time() - began, 1)}
-        result |= describe_phases(history, config)
+        result |= describe_phases(history, config) | {"metrics": digest_file(run.metrics) if history else None}
         run.write_json("result.json", result)
     return result
 

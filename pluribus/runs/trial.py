@@ -56,7 +56,7 @@ def run_trial(
             result = train_run(config, run.path, resume=True, progress=False, wait=True, callbacks=callbacks, scored=False)
             if not is_leader():
                 return
-            history = read_metrics(run.path / "metrics.csv")
+            history = read_metrics(run.metrics)
             curve, phases = read_curve(history), plan_phases(history, config)
             is_whole = len(curve) == (phases.epochs if phases else config.most_epochs)
             is_pruned = pruner.find_last_epoch(curve) is not None and not is_whole
