@@ -15,7 +15,13 @@ from ..papers.reproduction import Reproduction
 from ..papers.results import read_result, save_result
 
 Json = dict[str, Any]
-STYLES = {"reproduced": "green", "direction reproduced": "yellow", "not reproduced": "red", "not run at this scale": "dim"}
+STYLES = {
+    "reproduced": "green",
+    "direction reproduced": "yellow",
+    "not reproduced": "red",
+    "not decided at this scale": "dim",
+    "not run at this scale": "dim",
+}
 
 
 def rewrite_results(job: Reproduction) -> Json:

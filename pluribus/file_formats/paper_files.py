@@ -24,7 +24,9 @@ class PaperCell(Schema, Generic[Measured]):
 
 class PaperVerdict(Schema):
     claim: Text
-    outcome: Literal["reproduced", "direction reproduced", "not reproduced", "not run at this scale"]
+    outcome: Literal[
+        "reproduced", "direction reproduced", "not reproduced", "not decided at this scale", "not run at this scale"
+    ]
     rule: Text
     evidence: Text
 

@@ -28,7 +28,7 @@ __all__ = [
     "select_recipes",
 ]
 
-PAPERS = ("variance",)
+PAPERS = ("variance", "mimo")
 """The folders beside this file that hold recipes."""
 
 

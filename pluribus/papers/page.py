@@ -10,7 +10,13 @@ from . import results
 from .recipe import Json
 from .verdicts import OUTCOMES
 
-MARKS = {"reproduced": "✓", "direction reproduced": "↗", "not reproduced": "✗", "not run at this scale": "–"}
+MARKS = {
+    "reproduced": "✓",
+    "direction reproduced": "↗",
+    "not reproduced": "✗",
+    "not decided at this scale": "?",
+    "not run at this scale": "–",
+}
 
 
 def write_page(out: Path, paper: str) -> None:

@@ -1,18 +1,25 @@
 """Verdicts on a paper's claims, computed from numbers by a stated rule.
 
-reproduced             our numbers meet the claim, with the paper's size of effect where it names one
-direction reproduced   the effect points the same way, but has another size
-not reproduced         the effect does not point the same way
-not run at this scale  nothing was measured that could decide
+reproduced                 our numbers meet the claim, with the paper's size of effect where it names one
+direction reproduced       the effect points the same way, but has another size
+not reproduced             the effect does not point the same way
+not decided at this scale  what was measured does not meet the condition under which the claim can be judged
+not run at this scale      nothing was measured that could decide
 """
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-Outcome = Literal["reproduced", "direction reproduced", "not reproduced", "not run at this scale"]
-OUTCOMES: tuple[Outcome, ...] = ("reproduced", "direction reproduced", "not reproduced", "not run at this scale")
+Outcome = Literal["reproduced", "direction reproduced", "not reproduced", "not decided at this scale", "not run at this scale"]
+OUTCOMES: tuple[Outcome, ...] = (
+    "reproduced",
+    "direction reproduced",
+    "not reproduced",
+    "not decided at this scale",
+    "not run at this scale",
+)
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,25 @@ def judge_claim(claim: str, rule: str, evidence: str, met: bool, direction: bool
     'direction reproduced'
     """
     return Verdict(claim, "reproduced" if met else "direction reproduced" if direction else "not reproduced", rule, evidence)
+
+
+@dataclass(frozen=True)
+class Precondition:
+    """A measured condition under which claims can be judged at all."""
+
+    text: str
+    """The condition, for the page."""
+    evidence: str
+    """What was measured."""
+    met: bool
+
+    def judge(self, verdict: Verdict) -> Verdict:
+        """The verdict, with the condition in its rule; "not decided at this scale" if the condition is not met."""
+        rule = f"{verdict.rule}; judged only if {self.text}"
+        if self.met:
+            return replace(verdict, rule=rule)
+        evidence = f"{verdict.evidence}; but {self.evidence}"
+        return Verdict(verdict.claim, "not decided at this scale", rule, evidence)
 
 
 def skip_claim(claim: str, why: str) -> Verdict:

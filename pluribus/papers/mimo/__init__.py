@@ -1,0 +1,22 @@
+"""MIMO: several independent subnetworks in one network, each with an input and an output of its own.
+
+A file with a `RECIPE` is one table or figure.
+"""
+
+from ..recipe import Json
+
+TITLE = "Training independent subnetworks for robust prediction"
+CITATION = "Havasi, Jenatton, Fort, Liu, Snoek, Lakshminarayanan, Dai and Tran, ICLR 2021."
+INTRODUCTION = """The tables and figures of the paper, run again: ours beside theirs. This page is made by `pluribus reproduce`
+from the JSON files in `results/`; verdicts are computed from them by the rule that stands beside each."""
+ORDER = ("figure-2", "cost")
+
+
+def list_departures(found: dict[str, Json]) -> list[str]:
+    """Return sentences about the measured effect of our departures from the paper."""
+    return []
+
+
+def list_findings(found: dict[str, Json]) -> list[str]:
+    """Return sentences about what the results say beyond the paper."""
+    return []

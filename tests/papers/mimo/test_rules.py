@@ -1,0 +1,142 @@
+"""The rules of the MIMO paper: numbers just inside and just outside each threshold give the outcome that the rule states."""
+
+import numpy as np
+import pytest
+import torch
+
+from pluribus.papers import load_recipes
+from pluribus.papers.mimo.figure_2 import MEMBERS, draw_points, split_error
+from pluribus.papers.verdicts import Precondition, judge_claim
+
+REPRODUCED, DIRECTION, NOT = "reproduced", "direction reproduced", "not reproduced"
+UNDECIDED = "not decided at this scale"
+
+
+def judge(artefact, found, claim):
+    return load_recipes()[f"mimo/{artefact}"].judge(found)[claim].outcome
+
+
+def test_a_claim_whose_precondition_fails_is_not_decided():
+    verdict = judge_claim("more is better", "more by 1", "2 more", met=True)
+    assert Precondition("it is warm", "it was 10°", met=True).judge(verdict).outcome == REPRODUCED
+    found = Precondition("it is warm", "it was 10°", met=False).judge(verdict)
+    assert found.outcome == UNDECIDED
+    assert found.rule == "more by 1; judged only if it is warm"
+    assert found.evidence == "2 more; but it was 10°"
+
+
+# --- cost -------------------------------------------------------------------------------------------------------------
+
+COUNTS = {
+    "parameters": 36_479_194,
+    "mimo_parameters": 36_492_878,
+    "folded_parameters": 36_492_014,
+    "flops": 10_559_000_000,
+    "mimo_flops": 10_561_000_000,
+    "folded_flops": 10_559_000_000,
+}
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcomes"),
+    [
+        ({}, (REPRODUCED, REPRODUCED)),
+        ({"flops": 10_559_999_999}, (REPRODUCED, REPRODUCED)),
+        ({"flops": 10_560_000_001}, (DIRECTION, REPRODUCED)),
+        ({"mimo_parameters": 36_479_194 + 36_480}, (NOT, REPRODUCED)),
+        ({"mimo_parameters": 36_479_194 + 36_470}, (DIRECTION, REPRODUCED)),
+        ({"folded_flops": 10_560_000_000}, (REPRODUCED, REPRODUCED)),
+        ({"folded_flops": 10_560_100_000}, (REPRODUCED, DIRECTION)),
+        ({"folded_flops": 10_561_100_000}, (REPRODUCED, NOT)),
+    ],
+)
+def test_the_counts_are_the_published_ones(changes, outcomes):
+    found = {"counts": COUNTS | changes}
+    assert tuple(judge("cost", found, claim) for claim in range(2)) == outcomes
+
+
+# --- figure 2 ---------------------------------------------------------------------------------------------------------
+
+
+def cell(bias=2.0, variance=1.0, spread=0.5, noise=0.1):
+    """A cell whose draws of sets lie `noise` around its numbers."""
+    draws = np.linspace(-noise, noise, 100)
+    return {
+        "bias": bias,
+        "variance": variance,
+        "error": bias + variance,
+        "bias_draws": (bias + draws).tolist(),
+        "variance_draws": (variance + draws).tolist(),
+        "target_variance": 12.0,
+        "member_spread": spread,
+    }
+
+
+def build(**changes):
+    """Cells of M = 1 to 5; `m3=cell(…)` replaces that of M = 3."""
+    usual = {count: cell(2.1, 0.7) for count in MEMBERS[1:]} | {1: cell()}
+    return {f"M = {count}": changes.get(f"m{count}", usual[count]) for count in MEMBERS}
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome"),
+    [
+        (build(), REPRODUCED),
+        (build(m4=cell(2.1, 0.99)), REPRODUCED),
+        (build(m4=cell(2.1, 1.01)), DIRECTION),
+        (build(m3=cell(2.1, 1.01)), NOT),
+        (build(m1=cell(2.0, 1.01)), UNDECIDED),
+    ],
+)
+def test_variance_is_below_that_of_one_network(found, outcome):
+    assert judge("figure-2", found, 0) == outcome
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome"),
+    [
+        (build(), REPRODUCED),
+        (build(m5=cell(2.0, 0.7)), NOT),
+        (build(m5=cell(2.01, 0.9)), REPRODUCED),
+        (build(**{f"m{count}": cell(2.4, 0.7) for count in MEMBERS[1:]}), DIRECTION),
+    ],
+)
+def test_bias_rises_by_less_than_variance_falls(found, outcome):
+    assert judge("figure-2", found, 1) == outcome
+
+
+@pytest.mark.parametrize(
+    ("found", "outcome"),
+    [
+        (build(), REPRODUCED),
+        (build(**{f"m{count}": cell(2.5, 0.7) for count in MEMBERS[1:]}), NOT),
+        (build(**{f"m{count}": cell(2.5, 0.7) for count in (2, 3, 4)}), REPRODUCED),
+        (build(m1=cell(2.0, 1.0, noise=1.0), **{f"m{count}": cell(2.1, 0.85) for count in MEMBERS[1:]}), DIRECTION),
+    ],
+)
+def test_the_error_is_lower_for_some_m(found, outcome):
+    assert judge("figure-2", found, 2) == outcome
+
+
+@pytest.mark.parametrize(("spread", "outcome"), [(0.0701, REPRODUCED), (0.0699, DIRECTION), (0.0069, NOT)])
+def test_members_are_diverse_by_a_tenth_of_the_variance(spread, outcome):
+    assert judge("figure-2", build(m3=cell(2.1, 0.7, spread)), 3) == outcome
+
+
+def test_bias_and_variance_do_not_depend_on_the_number_of_sets():
+    rng = np.random.default_rng(0)
+    targets = rng.normal(size=50)
+    for sets in (2, 10):
+        many = [split_error(targets + 0.5 + 2 * rng.normal(size=(sets, 50)), targets) for _ in range(4000)]
+        bias, variance = np.mean(many, axis=0)
+        assert bias == pytest.approx(0.25, abs=0.02)
+        assert variance == pytest.approx(4.0, abs=0.04)
+
+
+def test_targets_are_those_of_blundell_with_the_noise_inside():
+    x, y = draw_points(200_000, seed=1)
+    near = (x - 0.25).abs() < 0.002
+    slope = 1 + 0.6 * np.pi * np.cos(np.pi / 2) + 1.2 * np.pi * np.cos(np.pi)
+    assert y[near].mean().item() == pytest.approx(0.25 + 0.3, abs=0.01)
+    assert y[near].std().item() == pytest.approx(0.02 * abs(slope), rel=0.1)
+    assert torch.equal(x, draw_points(200_000, seed=1)[0])
