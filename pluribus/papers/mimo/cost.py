@@ -81,7 +81,8 @@ def judge(found: Found) -> list[Verdict]:
     return [
         judge_claim(
             "MIMO takes WRN-28-10 from 36.479M to 36.492M parameters and from 10.559G to 10.561G FLOPs.",
-            "all four numbers within one unit of their last printed digit (they may be cut or rounded); direction: both grow, by less than 0.1 %",
+            "all four numbers within one unit of their last printed digit (they may be cut or rounded); direction: both grow, "
+            "by less than 0.1 %",
             f"{ours[0]:.3f}M to {ours[1]:.3f}M, {ours[2]:.3f}G to {ours[3]:.3f}G",
             all(abs(value - published) < 1e-3 for value, published in zip(ours, PUBLISHED, strict=True)),
             all(0 < each < 1e-3 for each in more),
