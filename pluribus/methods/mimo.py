@@ -88,7 +88,13 @@ class MIMO(Spec):
             raise ConversionError(f"MIMO needs two layers, a first and a last one, and both are {first or 'the network'}")
         inner, outer = subject.modules[first], subject.modules[last]
         replaced = {first: Merge(inner, self), last: make_heads(outer, self)}
-        return MIMOEnsemble(subject, self, self.members, replaced)
+        ensemble = MIMOEnsemble(subject, self, self.members, replaced)
+        if self.init == "keep" and not get_weight_and_bias(inner)[0].requires_grad:
+            ensemble.conversion.notes.append(
+                f"the first layer, {first}, is frozen: each member's weights in it stay as they were drawn, and members can "
+                'part behind it only; unfreeze it, or let init="fresh" train it'
+            )
+        return ensemble
 
 
 def make_heads(layer: nn.Module, spec: MIMO) -> Heads:

@@ -6,7 +6,7 @@ import pluribus
 from pluribus import MIMO, ConversionError, Views
 from pluribus.core.passes import Pass, call_in_pass
 from pluribus.methods.mimo import Merge, draw_dealing
-from tests.networks import NETWORKS, Backwards, DenseCNN, NestedMLP, ResidualCNN, images, vectors
+from tests.networks import NETWORKS, Backwards, DenseCNN, NestedMLP, ResidualCNN, images, vectors, words
 
 
 @pytest.mark.parametrize("members", [2, 3, 4])
@@ -224,3 +224,11 @@ def test_a_network_that_goes_on_using_the_size_of_its_input_gets_the_inputs_side
 def test_one_layer_is_too_few():
     with pytest.raises(ConversionError, match="needs two layers"):
         pluribus.ensemble(nn.Linear(3, 2), MIMO(2))
+
+
+def test_a_frozen_first_layer_is_told():
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    assert "frozen" not in words(pluribus.ensemble(net, pluribus.MIMO(members=2)).describe())
+    net[0].requires_grad_(False)
+    assert "the first layer, 0, is frozen" in words(pluribus.ensemble(net, pluribus.MIMO(members=2)).describe())
+    assert "is frozen" not in words(pluribus.ensemble(net, pluribus.MIMO(members=2, init="fresh")).describe())
