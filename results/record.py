@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from pluribus.core.files import write_file
 from pluribus.reports import format_markdown
@@ -64,6 +65,33 @@ def copy_results(name: str, folder: Path) -> None:
         shutil.copyfile(folder / file, HERE / name / file)
 
 
+GOAL_COST, GOAL_NETWORKS, GOAL_SHARE = 1.05, 2.0, 0.8
+
+
+def describe_goal(results: dict[str, Any]) -> str:
+    """How near the methods come to our goal: at most 1.05 times the FLOPs of one network, worth two, 80 % of the gain of four."""
+    cheap = [
+        method
+        for method in results["methods"]
+        if method["name"] != "single" and method["cost"]["deployed_flops"] <= GOAL_COST and method["equivalents"]
+    ]
+    text = (
+        f"The goal on CIFAR-10 is a method that answers at no more than {GOAL_COST:g} times the FLOPs of one network, is worth at "
+        f"least {GOAL_NETWORKS:g} networks, and keeps {GOAL_SHARE:.0%} of a deep ensemble's gain."
+    )
+    if not cheap:
+        return f"{text} No method here is so cheap."
+    best = max(cheap, key=lambda method: (method["equivalents"]["value"], (method["share"] or {"value": -1.0})["value"]))
+    found, share = best["equivalents"], best["share"]
+    worth = "less than 1" if found["below"] else f"{found['value']:.1f}"
+    kept = "none of the gain" if share is None or share["value"] <= 0 else f"{share['value']:.0%} of the gain"
+    met = not found["below"] and found["value"] >= GOAL_NETWORKS and share is not None and share["value"] >= GOAL_SHARE
+    return (
+        f"{text} It is {'met' if met else 'missed'}: of these, {best['name']} comes nearest, worth {worth} "
+        f"({found['low']:.1f} to {found['high']:.1f}) networks, and keeps {kept}."
+    )
+
+
 def format_section() -> str:
     """The recorded results as the README shows them."""
     parts = [BEGIN]
@@ -74,7 +102,7 @@ def format_section() -> str:
         results = json.loads(place.read_text(encoding="utf-8"))
         text = format_markdown(results).replace(f"# {results['title']}", f"### {results['title']}", 1).strip()
         picture = f"![{results['title']}: what methods are worth in networks, against latency](results/{name}/picture.svg)"
-        parts += ["", text, "", picture]
+        parts += ["", text, "", *([describe_goal(results), ""] if name.startswith("cifar10") else []), picture]
     return "\n".join([*parts, "", END])
 
 
