@@ -69,15 +69,15 @@ GOAL_COST, GOAL_NETWORKS, GOAL_SHARE = 1.05, 2.0, 0.8
 
 
 def describe_goal(results: dict[str, Any]) -> str:
-    """How near the methods come to our goal: at most 1.05 times the FLOPs of one network, worth two, 80 % of the gain of four."""
+    """How near the methods come to our goal: the FLOPs of one network, the worth of two, most of the gain of a deep ensemble."""
     cheap = [
         method
         for method in results["methods"]
         if method["name"] != "single" and method["cost"]["deployed_flops"] <= GOAL_COST and method["equivalents"]
     ]
     text = (
-        f"The goal on CIFAR-10 is a method that answers at no more than {GOAL_COST:g} times the FLOPs of one network, is worth at "
-        f"least {GOAL_NETWORKS:g} networks, and keeps {GOAL_SHARE:.0%} of a deep ensemble's gain."
+        f"The goal on CIFAR-10 is a method that answers at no more than {GOAL_COST:g} times the FLOPs of one network, is worth "
+        f"at least {GOAL_NETWORKS:g} networks, and keeps {GOAL_SHARE:.0%} of a deep ensemble's gain."
     )
     if not cheap:
         return f"{text} No method here is so cheap."

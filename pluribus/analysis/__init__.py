@@ -6,7 +6,7 @@
 - removing random weights (`pruning`): `prune`, `standard_deviations`, `sparsity`
 - which random weights could be replaced by their mean (`curvature`): `kappa`
 - whether members use units of their own (`separation`): `measure_separation`, `Separation`
-- networks between members (`weight_plane`): `map_weight_plane`, `WeightPlane`
+- networks between members (`weight_plane`): `map_weight_plane`, `map_weight_line`
 - members in the space of predictions during training (`trajectories`): `Trajectories`
 - every score of `metrics` in one pass over the rows (`scores`): `create_scores`
 """
@@ -26,7 +26,7 @@ from .pruning import prune, sparsity, standard_deviations
 from .scores import create_scores
 from .separation import Separation, measure_separation
 from .trajectories import Trajectories
-from .weight_plane import WeightPlane, map_weight_plane
+from .weight_plane import WeightLine, WeightPlane, map_weight_line, map_weight_plane
 
 __all__ = [
     "Attack",
@@ -35,6 +35,7 @@ __all__ = [
     "Outcome",
     "Separation",
     "Trajectories",
+    "WeightLine",
     "WeightPlane",
     "attack",
     "bias_variance",
@@ -43,6 +44,7 @@ __all__ = [
     "disagreement",
     "error_correlation",
     "kappa",
+    "map_weight_line",
     "map_weight_plane",
     "measure_separation",
     "normalised_disagreement",

@@ -92,12 +92,11 @@ def map_weight_plane(
     (torch.Size([5, 5]), torch.Size([3, 5, 5]))
     """
     require_count("points", points, 2, "a map has corners")
-    if ensemble.task != "classification":
-        raise ValueError(f"the maps are those of a classification, and this is a {ensemble.task}")
+    check_task(ensemble)
     if len(set(members)) != 3 or len(members) != 3:
         raise ValueError(f"a plane needs three different members, got {list(members)}")
     networks, answer = list_corners(ensemble, members)
-    states = [{name: value.detach().clone() for name, value in network.state_dict().items()} for network in networks]
+    states = copy_states(networks)
     corners, origin = find_coordinates([flatten_weights(network) for network in networks])
     low, high = corners.amin(0), corners.amax(0)
     room = margin * (high - low).max()
@@ -121,11 +120,76 @@ def map_weight_plane(
     return WeightPlane(across, up, corners, origin, accuracy, nll, disagreement)
 
 
+@dataclass(frozen=True)
+class WeightLine:
+    """Scores of the networks on the line between two members: at share 0 is the first of them, at 1 the second."""
+
+    shares: Tensor
+    """`[P]`"""
+    accuracy: Tensor
+    """`[P]`"""
+    nll: Tensor
+    """`[P]`"""
+
+    @property
+    def barrier(self) -> float:
+        """How far the accuracy falls, at its lowest point, below the straight line between the two members; at least 0."""
+        straight = self.accuracy[0] + self.shares * (self.accuracy[-1] - self.accuracy[0])
+        return (straight - self.accuracy).max().item()
+
+
+def map_weight_line(
+    ensemble: Ensemble,
+    x: Any,
+    y: Tensor,
+    *,
+    members: tuple[int, int] = (0, 1),
+    points: int = 11,
+    batchnorm_rows: Any = None,
+) -> WeightLine:
+    """Evaluate networks on the line between the weights of two members; arguments and errors as of `map_weight_plane`.
+
+    >>> import pluribus
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    >>> ensemble = pluribus.ensemble(net, pluribus.DeepEnsemble(members=2))
+    >>> map_weight_line(ensemble, torch.randn(20, 4), torch.randint(3, (20,)), points=5).accuracy.shape
+    torch.Size([5])
+    """
+    require_count("points", points, 2, "a line has ends")
+    check_task(ensemble)
+    if len(set(members)) != 2 or len(members) != 2:
+        raise ValueError(f"a line needs two different members, got {list(members)}")
+    networks, answer = list_corners(ensemble, members)
+    states = copy_states(networks)
+    probe = copy.deepcopy(networks[0])
+    shares = torch.linspace(0, 1, points, dtype=torch.double)
+    accuracy, nll = torch.empty(points), torch.empty(points)
+    for number, share in enumerate(shares):
+        load_mixture(probe, states, torch.stack([1 - share, share]))
+        if batchnorm_rows is not None:
+            estimate_batchnorm(probe, batchnorm_rows, answer)
+        logits = answer(probe, x)
+        accuracy[number] = (logits.argmax(-1) == y).float().mean()
+        nll[number] = F.cross_entropy(logits, y)
+    return WeightLine(shares, accuracy, nll)
+
+
 # --- the networks at the corners ----------------------------------------------------------------------------------------
 
 
+def check_task(ensemble: Ensemble) -> None:
+    """Raise ValueError unless the ensemble is for classification."""
+    if ensemble.task != "classification":
+        raise ValueError(f"the maps are those of a classification, and this is a {ensemble.task}")
+
+
+def copy_states(networks: Sequence[nn.Module]) -> list[dict[str, Tensor]]:
+    """The parameters and buffers of networks, by name."""
+    return [{name: value.detach().clone() for name, value in network.state_dict().items()} for network in networks]
+
+
 def list_corners(ensemble: Ensemble, members: Sequence[int]) -> tuple[list[nn.Module], Answer]:
-    """The networks of three members, and how such a network answers rows with logits `[B, C]`."""
+    """The networks of some members, and how such a network answers rows with logits `[B, C]`."""
     rotate = getattr(ensemble, "rotate", None)
     if rotate is None:
         return [copy.deepcopy(ensemble.member(index)) for index in members], answer_plainly
@@ -188,7 +252,7 @@ def find_shares(point: Tensor, corners: Tensor) -> Tensor:
 
 
 def load_mixture(network: nn.Module, states: Sequence[dict[str, Tensor]], shares: Tensor) -> None:
-    """Give a network the weighted mean of three states. Whole numbers, which are counts, are those of the first state."""
+    """Give a network the weighted mean of several states. Whole numbers, which are counts, are those of the first state."""
     mixed = dict(states[0])
     for name, value in states[0].items():
         if value.is_floating_point():

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import pluribus
-from pluribus.analysis import map_weight_plane
+from pluribus.analysis import WeightLine, map_weight_line, map_weight_plane
 from pluribus.analysis.weight_plane import (
     estimate_batchnorm,
     find_coordinates,
@@ -108,3 +108,23 @@ def test_what_has_no_plane_is_refused(rows):
         map_weight_plane(pluribus.ensemble(nn.Linear(4, 1), pluribus.DeepEnsemble(3), task="regression"), x, y)
     with pytest.raises(pluribus.core.errors.Unsupported):
         map_weight_plane(make(pluribus.MCDropout()), x, y)
+
+
+def test_a_line_goes_from_one_member_to_the_other(rows):
+    ensemble, (x, y) = make(pluribus.DeepEnsemble(members=3)), rows
+    found = map_weight_line(ensemble, x, y, members=(2, 0), points=5)
+    labels = ensemble.predict(x).members.argmax(-1)
+    assert found.accuracy[0] == (labels[2] == y).float().mean()
+    assert found.accuracy[-1] == (labels[0] == y).float().mean()
+    first, last = (ensemble.member(index).state_dict() for index in (2, 0))
+    middle = ensemble.member(0)
+    middle.load_state_dict({name: (first[name] + last[name]) / 2 for name in first})
+    assert found.nll[2].item() == pytest.approx(nn.functional.cross_entropy(middle(x), y).item(), rel=1e-5)
+    with pytest.raises(ValueError, match="two different members"):
+        map_weight_line(ensemble, x, y, members=(1, 1))
+
+
+def test_the_barrier_is_the_fall_below_the_straight_line():
+    shares = torch.tensor([0.0, 0.5, 1.0])
+    assert WeightLine(shares, torch.tensor([0.9, 0.5, 0.7]), shares).barrier == pytest.approx(0.3)
+    assert WeightLine(shares, torch.tensor([0.9, 0.85, 0.7]), shares).barrier == 0.0
