@@ -69,7 +69,7 @@ GOAL_COST, GOAL_NETWORKS, GOAL_SHARE = 1.05, 2.0, 0.8
 
 
 def describe_goal(results: dict[str, Any]) -> str:
-    """How near the methods come to our goal: the FLOPs of one network, the worth of two, most of the gain of a deep ensemble."""
+    """How near the methods come to our goal: the FLOPs of one network, the worth of two, most of an ensemble's gain."""
     cheap = [
         method
         for method in results["methods"]
