@@ -17,6 +17,7 @@ Fort et al., "Deep Ensembles: A Loss Landscape Perspective", 2019; Havasi et al.
 """
 
 import copy
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -51,6 +52,8 @@ class WeightPlane:
     """The mean negative log-likelihood, `[G, G]`."""
     disagreement: Tensor
     """For each member, the share of rows that a point answers otherwise than this member does, `[3, G, G]`."""
+    corner_disagreement: float
+    """The share of rows that two members answer differently, averaged over pairs, as the networks at their corners answer."""
 
 
 def map_weight_plane(
@@ -117,7 +120,8 @@ def map_weight_plane(
         disagreement[:, row, column] = torch.stack([(found != label).float().mean() for label in labels])
         if progress is not None:
             progress(number + 1)
-    return WeightPlane(across, up, corners, origin, accuracy, nll, disagreement)
+    pairs = [(first != second).float().mean() for first, second in itertools.combinations(labels, 2)]
+    return WeightPlane(across, up, corners, origin, accuracy, nll, disagreement, torch.stack(pairs).mean().item())
 
 
 @dataclass(frozen=True)

@@ -140,3 +140,25 @@ def test_targets_are_those_of_blundell_with_the_noise_inside():
     assert y[near].mean().item() == pytest.approx(0.25 + 0.3, abs=0.01)
     assert y[near].std().item() == pytest.approx(0.02 * abs(slope), rel=0.1)
     assert torch.equal(x, draw_points(200_000, seed=1)[0])
+
+
+# --- figure 3 ---------------------------------------------------------------------------------------------------------
+
+
+def plane(barrier, pairwise, accuracy=0.5):
+    return {"barriers": [barrier, barrier + 0.01, barrier + 0.02], "pairwise": pairwise, "members": [accuracy, 0.9, 0.9]}
+
+
+@pytest.mark.parametrize(
+    ("mimo", "heads", "outcomes"),
+    [
+        (plane(0.05, 0.1), plane(-0.01, 0.02), (REPRODUCED, REPRODUCED)),
+        (plane(0.0499, 0.0999), plane(-0.01, 0.02), (DIRECTION, DIRECTION)),
+        (plane(0.05, 0.1), plane(-0.0099, 0.0201), (DIRECTION, DIRECTION)),
+        (plane(0.05, 0.1), plane(0.03, 0.0501), (NOT, NOT)),
+        (plane(0.05, 0.1, accuracy=0.4999), plane(-0.01, 0.02), (UNDECIDED, UNDECIDED)),
+    ],
+)
+def test_subnetworks_are_separate_by_barriers_and_disagreement(mimo, heads, outcomes):
+    found = {f"{name}, seed {seed}": cell for seed in range(2) for name, cell in (("MIMO", mimo), ("multihead", heads))}
+    assert tuple(judge("figure-3", found, claim) for claim in range(2)) == outcomes

@@ -1,0 +1,73 @@
+"""Train a network of the paper once, for every recipe that needs it.
+
+A training is a run of `pluribus train`, named by a digest of its settings: what has the same settings is trained once, and one
+that was killed goes on from its last checkpoint.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import lightning as L
+from torch import Tensor
+
+from ...core.ensemble import Ensemble
+from ...data.dataset import Data
+from ...runs.config import build_config, format_choice
+from ...runs.loading import load_run
+from ...runs.run_folder import Run
+from ...runs.training import load_data, train_run
+from ..recipe import Json, Workspace
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained ensemble, its data, and the prepared test rows."""
+
+    ensemble: Ensemble
+    data: Data
+    x: Tensor
+    y: Tensor
+
+    def take_training_rows(self, count: int) -> Tensor:
+        """The first training rows, prepared for the network."""
+        return self.data.preparation(self.data.train.x[:count])
+
+
+def train_once(settings: Json, workspace: Workspace, callbacks: Callable[[Data], list[L.Callback]] = lambda _: []) -> Trained:
+    """Train an ensemble, or load it if it was trained before. Two cells that need the same training wait for each other.
+
+    Args:
+        settings: those of a run, as `pluribus train` has them.
+        workspace: the training lies in its shared folder.
+        callbacks: makes callbacks for the training from the data; a training that is finished does not call them.
+    """
+    config = build_config(settings | ({"data_dir": str(workspace.data)} if workspace.data else {}))
+    folder = workspace.shared / name_training(settings)
+    data = load_data(config)
+    own = [EpochReporter(workspace, config.most_epochs), *callbacks(data)]
+    train_run(config, folder, resume=True, progress=False, callbacks=own, wait=True)
+    ensemble, _, _, preparation = load_run(Run(folder))
+    return Trained(ensemble, data, preparation(data.test.x), data.test.y)
+
+
+def name_training(settings: Json) -> str:
+    """The name of a training's folder.
+
+    >>> name_training({"data": "digits", "method": "mimo", "seed": 1})
+    'digits-mimo-seed1-62669dbd15'
+    """
+    config = build_config(settings)
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:10]
+    return f"{format_choice(config.data).partition(':')[0]}-{config.spec.name}-seed{config.seed}-{digest}"
+
+
+class EpochReporter(L.Callback):
+    """Reports how far a training is."""
+
+    def __init__(self, workspace: Workspace, epochs: int) -> None:
+        self.workspace, self.epochs = workspace, epochs
+
+    def on_train_epoch_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
+        self.workspace.report(f"epoch {trainer.current_epoch + 1}/{self.epochs}")
