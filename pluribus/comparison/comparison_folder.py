@@ -29,7 +29,7 @@ from ..runs.loading import load_run
 from ..runs.run_folder import Run
 from ..runs.training import convert_network, load_data, resolve_config
 from .budgets import check_budget, check_length, fit_to_budget
-from .notes import describe_few_seeds, describe_many_methods
+from .notes import describe_few_seeds, describe_many_methods, describe_missing_reference
 from .result_collection import collect_results
 from .roles import find_baseline, find_reference, group_finished, is_baseline, is_reference
 from .students import add_students, find_teacher
@@ -82,8 +82,7 @@ class ComparisonFolder:
         if students and not any(is_reference(choice) for choice in choices):
             choices.append({"name": reference})
             notes.append(f"{reference} was added: it teaches the students.")
-        if not any(is_reference(choice) for choice in choices):
-            notes.append(f"There is no {reference} here: what share of its gain a method keeps is not known.")
+        notes += describe_missing_reference(any(is_reference(choice) for choice in choices))
         if len(seeds) < 3:
             notes.append(describe_few_seeds(len(seeds)))
         first = build_config(dict(options) | {"method": {"name": baseline}, "seed": seeds[0]})

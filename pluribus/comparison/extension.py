@@ -18,8 +18,8 @@ from ..runs.grid import make_cells
 from ..runs.training import convert_network, load_data, resolve_config
 from .budgets import fit_to_budget
 from .comparison_folder import ComparisonFolder
-from .notes import describe_many_methods
-from .roles import is_baseline
+from .notes import describe_many_methods, describe_missing_reference
+from .roles import is_baseline, is_reference
 from .students import add_students, find_teacher
 from .tuning import FOLDER, RECORD, check_tuning, write_trials
 
@@ -64,7 +64,9 @@ def extend_comparison(made: ComparisonFolder, methods: Sequence[Any], students: 
     taught_cells = [cell for cell in made.grid.cells if cell.is_student]
     cells = [*(cell for cell in made.grid.cells if not cell.is_student), *added, *taught_cells]
     about = made.about | {"command": extend_command(made.about["command"], choices, students)}
-    about["notes"] = add_note(about["notes"], len({cell.method for cell in cells}) + len(students))
+    about["notes"] = update_notes(
+        about["notes"], len({cell.method for cell in cells}) + len(students), any(map(is_reference, [*plain, *choices]))
+    )
     if "tune" in about:
         count = about["tune"]["trials"]
         check_tuning(count, len({cell.method for cell in cells}), data, first)
@@ -106,7 +108,8 @@ def extend_command(command: str, choices: Sequence[Json], students: Sequence[Jso
     return shlex.join(words)
 
 
-def add_note(notes: Sequence[str], methods: int) -> list[str]:
-    """The notes of a comparison, that about many methods brought up to date."""
-    stale = {note for count in range(methods) for note in describe_many_methods(count)}
-    return [note for note in notes if note not in stale] + describe_many_methods(methods)
+def update_notes(notes: Sequence[str], methods: int, has_reference: bool) -> list[str]:
+    """The notes of a comparison, those about many methods and a missing reference brought up to date."""
+    stale = {note for count in range(methods) for note in describe_many_methods(count)} | {*describe_missing_reference(False)}
+    kept = [note for note in notes if note not in stale]
+    return kept + describe_missing_reference(has_reference) + describe_many_methods(methods)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..runs.config import find_role
 from ..runs.grid import Cell, Grid
 from ..runs.run_folder import FEW_STEPS, Run
 from .statistics import PairedBootstrap
@@ -65,3 +66,10 @@ def describe_many_methods(count: int) -> list[str]:
     if count <= MANY_METHODS:
         return []
     return [f"An interval is for one comparison: of {count} methods one may be beyond the noise by chance."]
+
+
+def describe_missing_reference(has_reference: bool) -> list[str]:
+    """A note about what cannot be said without the reference, if there is none."""
+    if has_reference:
+        return []
+    return [f"There is no {find_role('reference')} here: what share of its gain a method keeps is not known."]

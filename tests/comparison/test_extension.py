@@ -68,3 +68,14 @@ def test_the_note_about_many_methods_counts_them_all(small, tmp_path):
     made = extend_comparison(ComparisonFolder.open(folder), ["maxout:copies=2"], [])
     notes = [note for note in made.about["notes"] if "beyond the noise by chance" in note]
     assert ["of 7 methods" in note for note in notes] == [True]
+
+
+def test_a_reference_that_was_missing_is_missing_no_longer(tmp_path):
+    options = OPTIONS | {"progress": False}
+    pluribus.compare(NETWORK, "digits", methods=["single", "inner"], seeds=[0], folder=tmp_path / "c", **options)
+    made = ComparisonFolder.open(tmp_path / "c")
+    assert any(note.startswith("There is no deep-ensemble here") for note in made.about["notes"])
+    made = extend_comparison(made, ["multihead"], [])
+    assert any(note.startswith("There is no deep-ensemble here") for note in made.about["notes"])
+    made = extend_comparison(made, ["deep-ensemble:members=2"], [])
+    assert not any(note.startswith("There is no deep-ensemble here") for note in made.about["notes"])
