@@ -144,7 +144,7 @@ def test_an_error_of_the_report_is_tried_again_and_raised_if_it_stays(tmp_path):
         run_jobs(jobs, report=always_fail, **states)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_workers_end_with_the_process_that_owns_them(tmp_path, number):
     script = f"""
 from pathlib import Path
