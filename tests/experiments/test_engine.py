@@ -76,7 +76,7 @@ def test_a_worker_that_dies_costs_no_result(tmp_path):
 
 def test_a_job_whose_worker_always_dies_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(engines, "ATTEMPTS", 2)
-    jobs = create_jobs(tmp_path, calls.die, calls.write_result)
+    jobs = create_jobs(tmp_path, calls.die)
     with pytest.warns(UserWarning, match="a worker died"):
         unfinished = run_jobs(jobs, "2", is_finished=is_finished)
     assert unfinished["job0"] == "its worker died every time"
