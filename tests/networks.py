@@ -37,10 +37,10 @@ class Residual(nn.Module):
 
 
 class ResidualCNN(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, blocks: int = 3) -> None:
         super().__init__()
         self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU())
-        self.blocks = nn.Sequential(Residual(8, 8), Residual(8, 12, stride=2), Residual(12, 12))
+        self.blocks = nn.Sequential(Residual(8, 8), Residual(8, 12, stride=2), Residual(12, 12))[:blocks]
         self.head = nn.Linear(12, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -50,11 +50,11 @@ class ResidualCNN(nn.Module):
 class DenseCNN(nn.Module):
     """Every layer sees all that came before it."""
 
-    def __init__(self) -> None:
+    def __init__(self, layers: int = 3) -> None:
         super().__init__()
         self.stem = nn.Conv2d(3, 8, 3, padding=1)
-        self.layers = nn.ModuleList([self._layer(8 + 4 * i) for i in range(3)])
-        self.head = nn.Linear(20, CLASSES)
+        self.layers = nn.ModuleList([self._layer(8 + 4 * i) for i in range(layers)])
+        self.head = nn.Linear(8 + 4 * layers, CLASSES)
 
     @staticmethod
     def _layer(inputs: int) -> nn.Module:
@@ -113,10 +113,22 @@ def tokens(size: int = 6, dtype: torch.dtype = torch.float) -> Tensor:
     return torch.randint(0, 11, (size, 5))
 
 
+class ShortResidualCNN(ResidualCNN):
+    """A block whose skip is the identity, and one whose skip is a convolution."""
+
+    def __init__(self) -> None:
+        super().__init__(blocks=2)
+
+
+class ShortDenseCNN(DenseCNN):
+    def __init__(self) -> None:
+        super().__init__(layers=2)
+
+
 NETWORKS = {
     "mlp": (NestedMLP, vectors),
-    "residual": (ResidualCNN, images),
-    "dense": (DenseCNN, images),
+    "residual": (ShortResidualCNN, images),
+    "dense": (ShortDenseCNN, images),
     "transformer": (Transformer, tokens),
 }
 

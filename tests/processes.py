@@ -1,8 +1,11 @@
 """`pluribus` in a process that is forked from this one: it need not import torch and Lightning again, which takes seconds."""
 
+import importlib.util
 import multiprocessing
 import os
 import sys
+import threading
+import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -36,8 +39,13 @@ def fork_pluribus(
             os.dup2(output, stream)
         sys.stdout, sys.stderr = (os.fdopen(os.dup(stream), "w", buffering=1) for stream in (1, 2))
         sys.argv = ["pluribus", *words]
+        sys.modules["__main__"] = types.ModuleType("__main__")  # as `python -m pluribus` has it: Lightning starts it again
+        sys.modules["__main__"].__spec__ = importlib.util.find_spec("pluribus.__main__")
         prepare()
-        main()
+        try:
+            main()
+        finally:
+            threading._shutdown()  # ends the workers of joblib, as the end of an interpreter does: they would be waited for
 
     process = multiprocessing.get_context("fork").Process(target=run)
     process.start()

@@ -1,5 +1,6 @@
 """The command line called as a person calls it: in this process, for speed, or in one of its own."""
 
+import functools
 import os
 import shlex
 import shutil
@@ -11,17 +12,17 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+import typer
 
 from pluribus.cli import main
 
+from ..shortcuts import shorten_measurements
 from .files import rows
 
 
 @pytest.fixture(scope="package", autouse=True)
-def _short_timings():
-    """A measurement of latency calls a network once a repeat: here its precision does not matter."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pluribus.analysis.timing.MIN_SECONDS", 0.0)
+def _short_measurements():
+    with shorten_measurements():
         yield
 
 
@@ -32,6 +33,10 @@ class Answer:
     err: str
 
 
+build_parser = functools.cache(typer.main.get_command)
+"""The parser of the command line has hundreds of options: it is built once, and not for each call."""
+
+
 def call_pluribus(*words):
     """The exit code of `pluribus WORDS…`, with nothing of this process changed for good."""
     with (
@@ -39,6 +44,7 @@ def call_pluribus(*words):
         mock.patch.object(sys, "path", list(sys.path)),
         mock.patch.object(warnings, "showwarning", warnings.showwarning),
         mock.patch.dict(os.environ, {"COLUMNS": "200"}),
+        mock.patch("typer.main.get_command", build_parser),
         pytest.raises(SystemExit) as ended,
     ):
         main()

@@ -138,7 +138,7 @@ def test_streams_that_are_closed_at_the_start_lead_nowhere(closed, work):
 
 def test_a_closed_output_in_a_process_of_its_own(work):
     done = subprocess.run(
-        f"'{sys.executable}' -m pluribus models >&-; echo code $? >&2",
+        f"'{sys.executable}' -m pluribus --version >&-; echo code $? >&2",
         shell=True,
         capture_output=True,
         text=True,

@@ -15,6 +15,7 @@ from pluribus.runs.consent import ConsentError, get_consent
 from pluribus.runs.evaluation import build_evaluation_settings, evaluate_run
 from pluribus.runs.prediction import predict_files
 
+from ..processes import fork_pluribus
 from .conftest import call_pluribus
 from .files import nets
 from .test_wrong_input import check, digest
@@ -232,17 +233,27 @@ def test_consent_is_to_a_factory_and_to_no_other_model(line, pluribus, a_copy):
     check(pluribus(line), "--model repeats the network package.module:factory of what is read, got 'mlp'")
 
 
-def test_consent_reaches_the_workers_which_take_nothing_from_the_folder(mine, process, work, monkeypatch):
-    """A process of its own imports the user's module from the user's path. The working folder is the comparison, which holds a
-    module of the same name, and others with the names of libraries, such as the one that starts workers."""
+def test_consent_reaches_the_workers_which_take_nothing_from_the_folder(mine, work, tmp_path):
+    """A worker, a new process, imports the user's module from the user's path. The working folder is the comparison, which
+    holds a module of the same name, and others with the names of libraries, such as the one that starts workers. The process
+    that starts the worker is forked: test_wrong_input.py has a new one in a folder with such modules."""
     config = rewrite(mine / "config.yaml")
     folder = work / "comparison"
     plan(folder, {"single-seed0": config})
     for name in ("nets", "joblib", "tensorboard", "typer", "yaml", "lightning", "pandas"):
         (folder / f"{name}.py").write_text(f"open({str(work / 'sprung')!r}, 'w').close()\nraise SystemExit('sprung')")
     path = os.pathsep.join([str(work), *filter(None, [os.environ.get("PYTHONPATH")])])
-    answer = process("compare --resume . --workers 2 --model nets:build", cwd=folder, env={"PYTHONPATH": path})
-    assert answer.code == 0, answer
+    words = ["compare", "--resume", ".", "--workers", "2", "--model", "nets:build"]
+    printed = tmp_path / "printed"
+    with printed.open("w") as file:
+        child = fork_pluribus(
+            *(words, folder),
+            output=file.fileno(),
+            environment={"PYTHONPATH": path},
+            prepare=lambda: sys.path.insert(0, str(work)),  # as PYTHONPATH does in a new process
+        )
+        child.join(300)
+    assert child.exitcode == 0, printed.read_text()
     assert not (work / "sprung").exists()
     assert (folder / "report.html").is_file()
     assert (folder / "single-seed0/judgement.json").is_file()
@@ -301,7 +312,7 @@ def test_a_picture_starts_no_program(pluribus, a_copy, work, monkeypatch):
     check(pluribus("predict run digit.png"), "digit.png cannot be read as an image")
 
 
-@pytest.mark.slow  # the workers' test above has these modules, too
+@pytest.mark.slow  # test_wrong_input.py and the workers' test above have such modules, too
 def test_the_module_takes_nothing_from_the_working_folder_once_it_runs(process, a_copy):
     run = a_copy("digits")
     for name in ("typer", "yaml", "lightning", "pandas"):

@@ -68,7 +68,9 @@ def test_one_sentence_and_everything_as_it_was(case, pluribus, a_copy, work):
     assert {name: value for name, value in after.items() if name not in made} == before
 
 
-def test_a_process_of_its_own_says_the_same(process, work):
+def test_a_process_of_its_own_says_the_same_and_takes_no_module_from_the_working_folder(process, work):
+    for name in ("typer", "rich", "yaml", "PIL", "pandas"):
+        file(f"{name}.py", "open('sprung', 'w').close()\nraise SystemExit('sprung')")(work)
     photos(file("photos/dog/9.png", "no"))(work)
     before = digest(work)
     check(process("data check photos"), "photos/dog/9.png cannot be read as an image")

@@ -1,9 +1,9 @@
 import pytest
 
+from ..shortcuts import shorten_measurements
+
 
 @pytest.fixture(scope="package", autouse=True)
-def _short_timings():
-    """A measurement of latency calls a network once a repeat: here its precision does not matter."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pluribus.analysis.timing.MIN_SECONDS", 0.0)
+def _short_measurements():
+    with shorten_measurements():
         yield

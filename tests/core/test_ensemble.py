@@ -189,6 +189,13 @@ class SmallCNN(nn.Sequential):
         super().__init__(*first, nn.Conv2d(4, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3))
 
 
+class SmallMLP(nn.Sequential):
+    """Another one: two hidden layers of the same shape."""
+
+    def __init__(self) -> None:
+        super().__init__(nn.Flatten(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 3))
+
+
 COMPILED = ("inner", "variance", "mimo", "mixture", "batch-ensemble-split", "treenet", "mc-dropout", "deep")
 """One of each way to compile: weights averaged, drawn, mixed, scaled or copied; inputs and heads; masks; whole networks."""
 ALSO_COMPILED = [name for name in METHODS if name not in (*COMPILED, "deep-mimo", "deep-variance", "variance-uniform")]
@@ -198,7 +205,7 @@ ALSO_COMPILED = [name for name in METHODS if name not in (*COMPILED, "deep-mimo"
 def test_it_compiles(name):
     spec = METHODS[name].spec
     convolves = name in ("batch-ensemble-split", "inner", "mimo", "treenet")  # BatchNorm of members' own, and shared
-    net, x = (SmallCNN(), images(4)) if convolves else (NestedMLP(), vectors(4))
+    net, x = (SmallCNN(), images(4)) if convolves else (SmallMLP(), vectors(4))
     ensemble = pluribus.ensemble(net, spec).eval()
     ensemble(x)
     torch._dynamo.reset()

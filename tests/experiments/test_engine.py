@@ -76,7 +76,7 @@ def test_a_worker_that_dies_costs_no_result(tmp_path):
 
 def test_a_job_whose_worker_always_dies_is_given_up(tmp_path, monkeypatch):
     monkeypatch.setattr(engines, "ATTEMPTS", 2)
-    jobs = create_jobs(tmp_path, calls.die, calls.write_result)
+    jobs = create_jobs(tmp_path, calls.die)
     with pytest.warns(UserWarning, match="a worker died"):
         unfinished = run_jobs(jobs, "2", is_finished=is_finished)
     assert unfinished["job0"] == "its worker died every time"
@@ -144,7 +144,7 @@ def test_an_error_of_the_report_is_tried_again_and_raised_if_it_stays(tmp_path):
         run_jobs(jobs, report=always_fail, **states)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_workers_end_with_the_process_that_owns_them(tmp_path, number):
     script = f"""
 from pathlib import Path

@@ -9,7 +9,7 @@ from pluribus.methods.mimo import Merge, draw_dealing
 from tests.networks import NETWORKS, Backwards, DenseCNN, NestedMLP, ResidualCNN, images, vectors, words
 
 
-@pytest.mark.parametrize("members", [2, 3, 4])
+@pytest.mark.parametrize("members", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("repetition", [1, 3])
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_views_have_the_promised_marginals_and_the_promised_shared_share(members, repetition, share):

@@ -1,5 +1,6 @@
 """A recipe's cells: each is measured once, whatever happens, and what is left is made from the JSON alone."""
 
+import contextlib
 import json
 import multiprocessing
 import os
@@ -117,10 +118,14 @@ def test_smoke_has_no_verdicts_but_says_what_it_saw(job):
     assert result["verdicts"][0]["evidence"] == "3"
 
 
-def test_workers_measure_the_same(tmp_path):
-    """In processes of their own a recipe is found by its id, so a real one is run."""
+@pytest.mark.parametrize("start", ["fork", pytest.param("exec", marks=pytest.mark.slow)])
+def test_workers_measure_the_same(start, tmp_path, monkeypatch):
+    """In processes of their own a recipe is found by its id, so a real one is run. Forked, they need not import torch again."""
     from pluribus.papers import load_recipes
 
+    if start == "fork":
+        name = "pluribus.experiments.workers.worker_backend"
+        monkeypatch.setattr(name, lambda workers: contextlib.nullcontext(("multiprocessing", int(workers), 1)))
     own = load_recipes()["variance/figure-2"]
     one, two = (reproduce(Reproduction(own, "smoke", tmp_path / w / "out", tmp_path / w / "work"), w) for w in ("1", "2"))
     assert one["rows"] == two["rows"]

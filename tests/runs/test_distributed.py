@@ -29,13 +29,20 @@ def losses(folder: Path) -> list[dict[str, float]]:
         return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(file)]
 
 
+def run_forked(folder: Path, *flags: str) -> None:
+    """The same in a forked process, which need not import torch again; those that it starts are new ones."""
+    printed = folder.with_name("printed")
+    with printed.open("w") as file:
+        child = fork_pluribus([*RUN, *flags, "--out", str(folder)], folder.parent, output=file.fileno())
+        child.join(300)
+    assert child.exitcode == 0, printed.read_text()[-2000:]
+    assert printed.read_text().count("The run is in") == 1, "one of the processes speaks for all"
+
+
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("alone") / "run"
-    with open(folder.parent / "printed", "w") as file:  # forked, it need not import torch again
-        child = fork_pluribus([*RUN, *PLAIN, "--out", str(folder)], folder.parent, output=file.fileno())
-        child.join(300)
-    assert child.exitcode == 0
+    run_forked(folder, *PLAIN)
     return folder
 
 
@@ -50,7 +57,7 @@ def check_same(folder: Path, alone: Path) -> None:
 
 def test_two_processes_have_the_losses_of_one_at_the_same_batch(alone, tmp_path):
     """500 rows less a tenth in batches of 48: the last one is not full, and its halves differ in size."""
-    run(tmp_path / "run", *PLAIN, "--devices", "2")
+    run_forked(tmp_path / "run", *PLAIN, "--devices", "2")
     check_same(tmp_path / "run", alone)
 
 

@@ -23,6 +23,8 @@ import pluribus.reports
 import pluribus.runs.training  # noqa: F401  (all of these are imported before the clock runs)
 from pluribus.cli import main
 
+from ..cli.conftest import build_parser
+
 SECONDS = 20
 """How long the processor may work on a command: each needs less than a second."""
 PATIENCE = 15
@@ -49,6 +51,7 @@ def call_command(words: Sequence[str], seconds: float = SECONDS) -> Answer:
         mock.patch.object(sys, "argv", ["pluribus", *words]),
         mock.patch.object(sys, "path", list(sys.path)),
         mock.patch.object(warnings, "showwarning", warnings.showwarning),
+        mock.patch("typer.main.get_command", build_parser),
         mock.patch.dict(os.environ, {"COLUMNS": "200", "PLURIBUS_LOGS": tempfile.gettempdir()}),
         warnings.catch_warnings(),
         torch.random.fork_rng(devices=[]),

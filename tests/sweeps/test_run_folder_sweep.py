@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from ..shortcuts import shorten_measurements
 from . import findings
 from .commands import check_manners
 from .folders import Command, Subject, build_subjects, take_stock
@@ -22,7 +23,8 @@ from .profiles import sweep
 @pytest.fixture(scope="module")
 def subjects(tmp_path_factory):
     before = os.getcwd()
-    yield build_subjects(tmp_path_factory.mktemp("sweep") / "home")
+    with shorten_measurements():
+        yield build_subjects(tmp_path_factory.mktemp("sweep") / "home")
     os.chdir(before)
 
 

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import random
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -22,9 +23,10 @@ from pluribus.training.checkpoint_files import read_checkpoint, serialize_checkp
 from pluribus.training.checkpoints import find_newest_checkpoint, list_checkpoints
 
 COMMON = {"data": "digits", "rows": 330, "epochs": 3, "batch_size": 16, "checkpoint_every": "2"}
+STEPS = {"optimizer": "sgd", "warmup": 1, "clip": 1.0}
 RUNS = {
-    "single": COMMON | {"method": "single", "model": "small-cnn", "optimizer": "sgd", "warmup": 1, "clip": 1.0},
-    "mimo": COMMON | {"method": "mimo", "model": "resnet:depth=8", "augment": "crop-flip", "label_smoothing": 0.1},
+    "single": COMMON | STEPS | {"method": "single", "model": "small-cnn"},
+    "mimo": COMMON | STEPS | {"method": "mimo", "model": "resnet:depth=8", "augment": "crop-flip", "label_smoothing": 0.1},
     "variance": COMMON | {"method": "variance:samples=4", "model": "small-cnn", "patience": 2},
 }
 
@@ -61,7 +63,7 @@ def killed(options: dict, folder: Path, chance: random.Random) -> bool:
     return process.exitcode == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("name", RUNS)
+@pytest.mark.parametrize("name", ["mimo", "variance", pytest.param("single", marks=pytest.mark.slow)])
 def test_ten_kills_at_random_moments_change_nothing(name, tmp_path):
     options = RUNS[name]
     whole = train_run(build_config(options), tmp_path / "whole", progress=False)
@@ -76,16 +78,30 @@ def test_ten_kills_at_random_moments_change_nothing(name, tmp_path):
     assert not list((tmp_path / "killed" / "checkpoints").glob(".*")), "half a file was left behind"
 
 
-def stopped(folder: Path) -> dict:
-    """A run that was killed in its second epoch, with two checkpoints."""
-    options = RUNS["single"]
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A run that nothing stopped."""
+    folder = tmp_path_factory.mktemp("single") / "whole"
+    train_run(build_config(RUNS["single"]), folder, progress=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def stopped_once(tmp_path_factory) -> Path:
+    """The same run, killed in its second epoch, with two checkpoints. Tests copy it."""
+    folder = tmp_path_factory.mktemp("single") / "stopped"
     with pytest.raises(RuntimeError, match="enough"):
-        train_run(build_config(options), folder, progress=False, callbacks=[StopAt(27)])
+        train_run(build_config(RUNS["single"]), folder, progress=False, callbacks=[StopAt(27)])
     assert [path.name for path in list_checkpoints(folder / "checkpoints")] == [
         "step-00000026.safetensors",
         "step-00000024.safetensors",
     ]
-    return options
+    return folder
+
+
+@pytest.fixture
+def stopped(stopped_once, tmp_path) -> Path:
+    return Path(shutil.copytree(stopped_once, tmp_path / "run"))
 
 
 class StopAt:
@@ -101,39 +117,36 @@ class StopAt:
 
 
 @pytest.mark.parametrize("damage", ["cut", "a flipped bit", "emptied"])
-def test_a_damaged_last_checkpoint_falls_back_to_the_one_before_with_a_warning(damage, tmp_path):
-    options = stopped(tmp_path / "run")
-    last, before = list_checkpoints(tmp_path / "run" / "checkpoints")
+def test_a_damaged_last_checkpoint_falls_back_to_the_one_before_with_a_warning(damage, stopped, whole):
+    last, before = list_checkpoints(stopped / "checkpoints")
     content = bytearray(last.read_bytes())
     if damage == "a flipped bit":
         content[-100] ^= 1
     last.write_bytes({"cut": content[: len(content) // 2], "emptied": b""}.get(damage, content))
     with pytest.warns(UserWarning, match="damaged.*going back to the one before"):
-        assert find_newest_checkpoint(tmp_path / "run" / "checkpoints", pluribus.ensemble(nn.Linear(1, 1), Single())) == before
+        assert find_newest_checkpoint(stopped / "checkpoints", pluribus.ensemble(nn.Linear(1, 1), Single())) == before
     with pytest.warns(UserWarning, match="damaged"):
-        train_run(build_config(options), tmp_path / "run", resume=True, progress=False)
-    train_run(build_config(options), tmp_path / "whole", progress=False)
-    assert (tmp_path / "run/weights.safetensors").read_bytes() == (tmp_path / "whole/weights.safetensors").read_bytes()
+        train_run(build_config(RUNS["single"]), stopped, resume=True, progress=False)
+    assert (stopped / "weights.safetensors").read_bytes() == (whole / "weights.safetensors").read_bytes()
 
 
-def test_with_every_checkpoint_damaged_the_run_begins_anew(tmp_path):
-    options = stopped(tmp_path / "run")
-    for path in list_checkpoints(tmp_path / "run" / "checkpoints"):
+def test_with_every_checkpoint_damaged_the_run_begins_anew(stopped):
+    config = build_config(RUNS["single"])
+    for path in list_checkpoints(stopped / "checkpoints"):
         path.write_bytes(b"nothing")
     with pytest.warns(UserWarning, match="damaged"), pytest.raises(RuntimeError, match="enough"):
-        train_run(build_config(options), tmp_path / "run", resume=True, progress=False, callbacks=[StopAt(7)])
-    kept = [path.name for path in list_checkpoints(tmp_path / "run" / "checkpoints")][2:]
+        train_run(config, stopped, resume=True, progress=False, callbacks=[StopAt(7)])
+    kept = [path.name for path in list_checkpoints(stopped / "checkpoints")][2:]
     assert kept == ["step-00000006.safetensors", "step-00000004.safetensors"], "what is damaged does not push them out"
     with pytest.warns(UserWarning, match="damaged"):
-        result = train_run(build_config(options), tmp_path / "run", resume=True, progress=False)
+        result = train_run(config, stopped, resume=True, progress=False)
     assert result["epochs"] == 3
 
 
-def test_a_checkpoint_of_another_method_is_refused_and_left_alone(tmp_path):
-    stopped(tmp_path / "run")
-    kept = {path: path.read_bytes() for path in list_checkpoints(tmp_path / "run" / "checkpoints")}
+def test_a_checkpoint_of_another_method_is_refused_and_left_alone(stopped):
+    kept = {path: path.read_bytes() for path in list_checkpoints(stopped / "checkpoints")}
     with pytest.raises(FileError, match=r"is of Single\(\), not of Inner\(\)"):
-        train_run(build_config(RUNS["single"] | {"method": "inner"}), tmp_path / "run", resume=True, progress=False)
+        train_run(build_config(RUNS["single"] | {"method": "inner"}), stopped, resume=True, progress=False)
     assert {path: path.read_bytes() for path in kept} == kept
 
 

@@ -1,7 +1,10 @@
 """Which network is trained how at each scale: LeNet-5 and the VGG-like network with the methods of the papers."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
+
+import torch
 
 from ...core.spec import Spec
 from ...methods.single import Single
@@ -72,13 +75,20 @@ def configure_dropout_vgg(scale: str, seed: int = 0, **options: Any) -> Training
     return configure_vgg(scale, Single(), seed, **options)
 
 
+@cache
+def find_variational_layers() -> tuple[str, ...]:
+    """Return the names of the VGG-like network's variational layers. They are the same at every width."""
+    with torch.device("meta"):  # no weights are drawn for the names
+        return tuple(list_variational_layers(build_network("vgg", 0)))
+
+
 def configure_variational_vgg(scale: str, seed: int = 0, prior: str = "log-uniform", **options: Any) -> Training:
     """The VGG-like network with one α for each of its variational layers, with its phases tracked."""
     spec = VariationalDropout(
         prior=prior,  # type: ignore[arg-type]
         log_alpha=-10.0,
         log_alpha_rate=100.0 if scale == "cpu" else scale_log_alpha_rate(scale, "vgg"),
-        include=list_variational_layers(build_network("vgg", 0, width=WIDTHS[scale])),
+        include=list(find_variational_layers()),
     )
     warm: Json = {"start": configure_dropout_vgg(scale, seed, **options).to_json(), "epochs": 8} if scale == "cpu" else {}
     return configure_vgg(scale, spec, seed, tracked=TRACKED[scale], **(warm | options))
@@ -86,7 +96,7 @@ def configure_variational_vgg(scale: str, seed: int = 0, prior: str = "log-unifo
 
 def configure_zero_mean_vgg(scale: str, seed: int = 0) -> Training:
     """The VGG-like network with its first dense layer a variance layer; at scale cpu from the network with dropout."""
-    dense = list_variational_layers(build_network("vgg", 0, width=WIDTHS[scale]))[-1]
+    dense = find_variational_layers()[-1]
     start: Json = {"start": configure_dropout_vgg(scale, seed).to_json(), "epochs": 4} if scale == "cpu" else {}
     return configure_vgg(scale, Variance(include=dense), seed, **start)
 
