@@ -40,8 +40,7 @@ class Trajectories:
 
     def record(self, ensemble: Ensemble, step: float) -> None:
         """Add what the members answer now; `step` is the number of the step or epoch. The ensemble stays in its mode."""
-        answer = ensemble.predict(self.x)
-        members = answer.members.softmax(-1) if ensemble.task == "classification" else answer.members
+        members = ensemble.predict(self.x).members  # of a classification, probabilities
         if self._recorded and len(members) != len(self._recorded[0]):
             raise ValueError(f"there were {len(self._recorded[0])} members before, and now there are {len(members)}")
         self.steps.append(step)

@@ -67,6 +67,16 @@ class Precondition:
         evidence = f"{verdict.evidence}; but {self.evidence}"
         return Verdict(verdict.claim, "not decided at this scale", rule, evidence)
 
+    def excuse(self, verdict: Verdict) -> Verdict:
+        """The verdict; "not decided at this scale" in place of "not reproduced" if the condition is not met.
+
+        For conditions of the paper's regime: an effect that shows outside of it is there, one that does not may still be.
+        """
+        rule = f"{verdict.rule}; if it fails, decided only if {self.text}"
+        if self.met or verdict.outcome != "not reproduced":
+            return replace(verdict, rule=rule)
+        return Verdict(verdict.claim, "not decided at this scale", rule, f"{verdict.evidence}; and {self.evidence}")
+
 
 def skip_claim(claim: str, why: str) -> Verdict:
     """Return the verdict on a claim for which nothing was measured."""

@@ -25,7 +25,7 @@ def record_moving_members(steps=6, members=3):
 
 def test_points_are_the_probabilities_of_the_members():
     ensemble, path = record_moving_members()
-    expected = ensemble.predict(path.x).members.softmax(-1).flatten(1).double()
+    expected = ensemble.eval()(path.x).softmax(-1).flatten(1).double()
     torch.testing.assert_close(path.predictions[-1], expected)
     assert path.steps == list(range(6))
 

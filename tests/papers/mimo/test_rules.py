@@ -6,6 +6,7 @@ import torch
 
 from pluribus.papers import load_recipes
 from pluribus.papers.mimo.figure_2 import MEMBERS, draw_points, split_error
+from pluribus.papers.mimo.scores import compare_cells
 from pluribus.papers.verdicts import Precondition, judge_claim
 
 REPRODUCED, DIRECTION, NOT = "reproduced", "direction reproduced", "not reproduced"
@@ -162,3 +163,57 @@ def plane(barrier, pairwise, accuracy=0.5):
 def test_subnetworks_are_separate_by_barriers_and_disagreement(mimo, heads, outcomes):
     found = {f"{name}, seed {seed}": cell for seed in range(2) for name, cell in (("MIMO", mimo), ("multihead", heads))}
     assert tuple(judge("figure-3", found, claim) for claim in range(2)) == outcomes
+
+
+# --- figure 5 ---------------------------------------------------------------------------------------------------------
+
+
+def scores(accuracy, nll, alone, noise=0.0):
+    return {
+        "accuracy": accuracy,
+        "nll": nll,
+        "member_accuracy": alone,
+        "nll_blocks": [nll - noise, nll + noise] * 10,
+    }
+
+
+def build_members(changes=None, single=0.93):
+    """Six sizes; members lose half a point a step, the lowest NLL is at M = 3, the highest accuracy at M = 2."""
+    usual = {count: scores(single, 0.30 + 0.01 * abs(count - 3), single - 0.005 * (count - 1)) for count in range(1, 7)}
+    usual[2]["accuracy"] = 0.95
+    usual |= changes or {}
+    return {f"M = {count}, seed {seed}": cell for count, cell in usual.items() for seed in range(2)}
+
+
+@pytest.mark.parametrize(
+    ("found", "claim", "outcome"),
+    [
+        (build_members(), 0, REPRODUCED),
+        (build_members({6: scores(0.9, 0.33, 0.8899)}), 0, DIRECTION),
+        (build_members({6: scores(0.9, 0.33, 0.94)}), 0, NOT),
+        (build_members({6: scores(0.9, 0.33, 0.94)}, single=0.9299), 0, UNDECIDED),
+        (build_members(), 1, REPRODUCED),
+        (build_members({3: scores(0.9, 0.30, 0.9, noise=0.3)}), 1, DIRECTION),
+        (build_members({1: scores(0.93, 0.29, 0.93)}), 1, NOT),
+        (build_members({1: scores(0.92, 0.29, 0.93)}), 1, UNDECIDED),
+        (build_members({5: scores(0.93, 0.1, 0.91)}), 1, DIRECTION),
+        (build_members(), 2, REPRODUCED),
+        (build_members({3: scores(0.96, 0.30, 0.92)}), 2, DIRECTION),
+        (build_members({4: scores(0.96, 0.31, 0.915)}), 2, NOT),
+    ],
+)
+def test_the_ensemble_peaks_between_two_and_four(found, claim, outcome):
+    assert judge("figure-5", found, claim) == outcome
+
+
+def test_an_effect_that_shows_outside_of_the_regime_counts():
+    assert judge("figure-5", build_members(single=0.8), 0) == REPRODUCED
+
+
+def test_differences_are_paired_by_seed_and_block():
+    rng = np.random.default_rng(0)
+    theirs = [{"nll_blocks": rng.normal(size=50).tolist()} for _ in range(3)]
+    ours = [{"nll_blocks": (np.array(cell["nll_blocks"]) - 0.01 + 0.001 * rng.normal(size=50)).tolist()} for cell in theirs]
+    found = compare_cells(ours, theirs)
+    assert found.value == pytest.approx(-0.01, abs=0.001)
+    assert -0.011 < found.low < found.value < found.high < -0.009
