@@ -217,3 +217,47 @@ def test_differences_are_paired_by_seed_and_block():
     found = compare_cells(ours, theirs)
     assert found.value == pytest.approx(-0.01, abs=0.001)
     assert -0.011 < found.low < found.value < found.high < -0.009
+
+
+# --- figure 6 ---------------------------------------------------------------------------------------------------------
+
+
+def repeated(error, nll=0.3, noise=0.0):
+    return {"accuracy": 1 - error, "error_blocks": [error - noise, error + noise] * 10, "nll_blocks": [nll] * 20, "nll": nll}
+
+
+ERRORS = {
+    "narrow": {0: 0.2, 0.2: 0.2, 0.4: 0.18, 0.6: 0.15, 0.8: 0.17, 1: 0.2},
+    "wide": {0: 0.1, 0.2: 0.1, 0.4: 0.09, 0.6: 0.08, 0.8: 0.09, 1: 0.1},
+}
+"""By ρ: the narrow network gains 5 points at 0.6, the wide one 2."""
+
+
+def build_repetition(repetition=None, single=0.0699, **changes):
+    names = {"narrow, one network": repeated(0.2), "wide, one network": repeated(single)}
+    for size, errors in ERRORS.items():
+        names |= {f"{size}, ρ = {share:g}": repeated(error) for share, error in (errors | changes.get(size, {})).items()}
+    scores_by_repetition = {1: 0.3, 2: 0.29, 4: 0.28} | (repetition or {})
+    names |= {f"repetition, {times}": repeated(0.1, nll) for times, nll in scores_by_repetition.items()}
+    return {f"{name}, seed {seed}": cell for name, cell in names.items() for seed in range(2)}
+
+
+@pytest.mark.parametrize(
+    ("found", "claim", "outcome"),
+    [
+        (build_repetition(), 0, REPRODUCED),
+        (build_repetition(narrow={0: 0.15, 0.2: 0.15, 0.4: 0.15, 0.6: 0.15, 0.8: 0.15}), 0, NOT),
+        (build_repetition(narrow={0: 0.15, 0.2: 0.15, 0.4: 0.15, 0.6: 0.15, 0.8: 0.15}, single=0.0701), 0, UNDECIDED),
+        (build_repetition(), 1, REPRODUCED),
+        (build_repetition(narrow={0.2: 0.14}), 1, DIRECTION),
+        (build_repetition(narrow={1: 0.14}), 1, NOT),
+        (build_repetition(wide={0.6: 0.0751}), 2, REPRODUCED),
+        (build_repetition(wide={0.6: 0.0749}), 2, DIRECTION),
+        (build_repetition(wide={0.6: 0.0499}), 2, NOT),
+        (build_repetition(), 3, REPRODUCED),
+        (build_repetition(repetition={2: 0.31}), 3, DIRECTION),
+        (build_repetition(repetition={4: 0.31}), 3, NOT),
+    ],
+)
+def test_repetition_helps_where_capacity_is_short(found, claim, outcome):
+    assert judge("figure-6", found, claim) == outcome
