@@ -1,6 +1,6 @@
 """mimo/figure-6: (a) input repetition in a narrow and a wide network, (b) batch repetition."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 REPETITIONS = (1, 2, 4)
 WIDTHS = {"narrow": 0.25, "wide": 0.5}
 """Of the fast network at scale cpu: the wide one has twice the filters, as the paper's Wide ResNet50 has."""
-MODELS = {
+MODELS: dict[str, dict[str, Any]] = {
     "smoke": {"narrow": "small-cnn:width=0.25", "wide": "small-cnn:width=0.5"},
     "cpu": {name: {"name": "fast-cnn", "width": width} for name, width in WIDTHS.items()},
     "paper": {"narrow": {"name": "wrn", "depth": 28, "width": 5}, "wide": "wrn-28-10"},
