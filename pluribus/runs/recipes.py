@@ -14,7 +14,6 @@ RECIPES: dict[str, Mapping[str, Any]] = {
         "batch_size": 64,
         "optimizer": "sgd",
         "lr": 0.05,
-        "nesterov": True,
         "weight_decay": 3e-3,
         "bias_lr": 4.0,
         "bias_decay": False,
