@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import lightning as L
 from torch import Tensor
@@ -39,14 +40,16 @@ def train_once(settings: Json, workspace: Workspace, callbacks: Callable[[Data],
     """Train an ensemble, or load it if it was trained before. Two cells that need the same training wait for each other.
 
     Args:
-        settings: those of a run, as `pluribus train` has them.
+        settings: those of a run, as `pluribus train` has them; `l1` is λ of a penalty λ·Σ|w| on all weights besides.
         workspace: the training lies in its shared folder.
         callbacks: makes callbacks for the training from the data; a training that is finished does not call them.
     """
-    config = build_config(settings | ({"data_dir": str(workspace.data)} if workspace.data else {}))
+    config = build_config(take_run_settings(settings) | ({"data_dir": str(workspace.data)} if workspace.data else {}))
     folder = workspace.shared / name_training(settings)
     data = load_data(config)
     own = [EpochReporter(workspace, config.most_epochs), *callbacks(data)]
+    if settings.get("l1"):
+        own.append(L1Penalty(settings["l1"]))
     train_run(config, folder, resume=True, progress=False, callbacks=own, wait=True)
     ensemble, _, _, preparation = load_run(Run(folder))
     return Trained(ensemble, data, preparation(data.test.x), data.test.y)
@@ -58,9 +61,26 @@ def name_training(settings: Json) -> str:
     >>> name_training({"data": "digits", "method": "mimo", "seed": 1})
     'digits-mimo-seed1-62669dbd15'
     """
-    config = build_config(settings)
+    config = build_config(take_run_settings(settings))
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:10]
     return f"{format_choice(config.data).partition(':')[0]}-{config.spec.name}-seed{config.seed}-{digest}"
+
+
+def take_run_settings(settings: Json) -> Json:
+    """The settings that `pluribus train` has."""
+    return {name: value for name, value in settings.items() if name != "l1"}
+
+
+class L1Penalty(L.Callback):
+    """Adds the gradient of λ·Σ|w| to that of every weight, biases excepted."""
+
+    def __init__(self, strength: float) -> None:
+        self.strength = strength
+
+    def on_before_optimizer_step(self, trainer: L.Trainer, module: L.LightningModule, optimizer: Any) -> None:
+        for parameter in module.parameters():
+            if parameter.grad is not None and parameter.dim() > 1:
+                parameter.grad.add_(parameter.detach().sign(), alpha=self.strength)
 
 
 class EpochReporter(L.Callback):

@@ -6,7 +6,9 @@ import torch
 
 from pluribus.papers import load_recipes
 from pluribus.papers.mimo.figure_2 import MEMBERS, draw_points, split_error
+from pluribus.papers.mimo.regularization import STRENGTHS
 from pluribus.papers.mimo.scores import compare_cells
+from pluribus.papers.mimo.trainings import L1Penalty
 from pluribus.papers.verdicts import Precondition, judge_claim
 
 REPRODUCED, DIRECTION, NOT = "reproduced", "direction reproduced", "not reproduced"
@@ -261,3 +263,43 @@ def build_repetition(repetition=None, single=0.0699, **changes):
 )
 def test_repetition_helps_where_capacity_is_short(found, claim, outcome):
     assert judge("figure-6", found, claim) == outcome
+
+
+# --- figures 7, 8 and 9 -------------------------------------------------------------------------------------------------
+
+
+def build_path(growth, kind, single=0.9301):
+    """Errors that grow by so much for M = 1, 2 and 3 from the weakest to the strongest penalty."""
+    found = {}
+    for count, more in zip((1, 2, 3), growth, strict=True):
+        for step, strength in enumerate(STRENGTHS[kind]):
+            error = 1 - single + more * step / 4
+            for seed in range(2):
+                found[f"M = {count}, {strength:g}, seed {seed}"] = {"accuracy": 1 - error, "error_blocks": [error] * 4}
+    return found
+
+
+@pytest.mark.parametrize(("artefact", "kind"), [("figure-7", "l1"), ("figure-8", "l2"), ("figure-9", "l1")])
+@pytest.mark.parametrize(
+    ("growth", "single", "outcomes"),
+    [
+        ((0.1, 0.11, 0.12), 0.9301, (REPRODUCED, REPRODUCED)),
+        ((0.1, 0.12, 0.11), 0.9301, (REPRODUCED, DIRECTION)),
+        ((0.1, 0.09, 0.11), 0.9301, (DIRECTION, DIRECTION)),
+        ((0.1, 0.11, 0.09), 0.9301, (NOT, NOT)),
+        ((0.1, 0.11, 0.09), 0.9299, (UNDECIDED, UNDECIDED)),
+    ],
+)
+def test_errors_grow_more_with_more_members(artefact, kind, growth, single, outcomes):
+    found = build_path(growth, kind, single)
+    assert tuple(judge(artefact, found, claim) for claim in range(2)) == outcomes
+
+
+def test_the_penalty_adds_its_gradient_to_weights_alone():
+    net = torch.nn.Linear(3, 2)
+    with torch.no_grad():
+        net.weight.copy_(torch.tensor([[1.0, -2.0, 0.0], [3.0, 0.5, -0.1]]))
+    net.weight.grad, net.bias.grad = torch.ones(2, 3), torch.ones(2)
+    L1Penalty(0.25).on_before_optimizer_step(None, net, None)
+    assert net.weight.grad.tolist() == [[1.25, 0.75, 1.0], [1.25, 1.25, 0.75]]
+    assert net.bias.grad.tolist() == [1.0, 1.0]
