@@ -40,7 +40,10 @@ class Trajectories:
 
     def record(self, ensemble: Ensemble, step: float) -> None:
         """Add what the members answer now; `step` is the number of the step or epoch. The ensemble stays in its mode."""
-        members = ensemble.predict(self.x).members  # of a classification, probabilities
+        self.add(ensemble.predict(self.x).members, step)  # of a classification, probabilities
+
+    def add(self, members: Tensor, step: float) -> None:
+        """Add predictions that were made before, `[M, B, …]`, as the `members` of a `Predictive` are."""
         if self._recorded and len(members) != len(self._recorded[0]):
             raise ValueError(f"there were {len(self._recorded[0])} members before, and now there are {len(members)}")
         self.steps.append(step)
