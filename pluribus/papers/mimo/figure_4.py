@@ -206,7 +206,7 @@ def draw(figure: "Figure", result: Json) -> None:
     panels[0][2].set_title("disagreement of two members, %", loc="left", fontsize=10)
     path = found["trajectories"]
     for axes, key, title in (
-        (panels[1][0], "linear", f"trajectories, principal components ({path['explained']:.0%} of the variance)"),
+        (panels[1][0], "linear", f"trajectories, two components ({path['explained']:.0%})"),
         (panels[1][1], "neighbours", "trajectories, t-SNE"),
     ):
         points = np.array(path[key])
