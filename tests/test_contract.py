@@ -151,13 +151,13 @@ def test_training_reduces_the_loss(row, case):
     x, y = data(24), torch.arange(24) % CLASSES
     optimizer = torch.optim.Adam(ensemble.param_groups(), lr=0.01)
     losses = []
-    for _ in range(20):
+    while len(losses) < 10 or sum(losses[-5:]) >= 0.9 * sum(losses[:5]):
+        assert len(losses) < 120, "most take 20 steps; weights without means, which learn by their noise, up to 80"
         loss = ensemble.loss(x, y, examples=100_000)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
 
 
 @on(FEW_PAIRS, slow=SOME_PAIRS)

@@ -177,7 +177,7 @@ def test_the_demo_compares_tuned_methods_and_leaves_a_page(tmp_path):
     asked = [sys.executable, "-m", "pluribus", *arguments, "--out", str(tmp_path / "demo")]
     done = subprocess.run(asked, capture_output=True, text=True, check=True)
     page = (tmp_path / "demo" / "report.html").read_text()
-    for name in ("single", "mimo", "batch-ensemble", "multihead", "deep-ensemble", "single ← deep-ensemble"):
+    for name in ("single", "mimo", "batch-ensemble", "deep-ensemble", "single ← deep-ensemble"):
         assert name in done.stdout
         assert name in page
     assert "chosen" in done.stdout
