@@ -180,4 +180,8 @@ RECIPE = Recipe(
         "disagreement": "disagreement, %",
     },
     draw=draw,
+    departures=[
+        "In figure-6 heads start from independent weights, as published: equal ones never part at ρ = 1. In figure-5 and "
+        "figures 7 to 9 they start equal, which is our default, because it is better (results/ablations/mimo-heads.json)."
+    ],
 )
