@@ -40,7 +40,7 @@ $(VENV)/ready-dev: $(VENV)/ready
 demo: $(VENV)/ready
 	OMP_NUM_THREADS=1 $(VENV)/bin/pluribus compare --data digits --rows 400 --validation 0.3 --seeds 8 --tune 3 \
 		--methods single,mimo,batch-ensemble,deep-ensemble --distil single \
-		--batch-size 32 --lr 0.005 --max-epochs 50 --corruptions standard --shift-rows 50 --ood noise
+		--batch-size 32 --lr 0.005 --max-epochs 46 --corruptions standard --shift-rows 50 --ood noise
 
 lint: $(VENV)/ready-dev
 	$(VENV)/bin/ruff check .
