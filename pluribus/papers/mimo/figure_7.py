@@ -1,22 +1,5 @@
 """mimo/figure-7: accuracy along a path of L1 penalties, for M = 1, 2 and 3."""
 
-import functools
+from .regularization import build_recipe
 
-from ..recipe import Recipe, Scale
-from .regularization import ABOUT, ABSENT, COLUMNS, Measured, draw_path, judge, list_cells, measure, tabulate
-
-RECIPE = Recipe(
-    id="mimo/figure-7",
-    title="Accuracy along a path of L1 penalties",
-    question="Does MIMO suffer more than one network where capacity is constrained?",
-    source="figure 7, appendix C",
-    scales={
-        scale: Scale(ABOUT[scale], list_cells(scale, "l1"), () if scale == "smoke" else ("cifar10",), ABSENT) for scale in ABOUT
-    },
-    measure=measure,
-    measured=Measured,
-    tabulate=functools.partial(tabulate, kind="l1"),
-    judge=functools.partial(judge, kind="l1"),
-    columns=COLUMNS,
-    draw=functools.partial(draw_path, kind="l1", by="strength"),
-)
+RECIPE = build_recipe(7, "Accuracy along a path of L1 penalties", kind="l1", by="strength")

@@ -1,22 +1,5 @@
 """mimo/figure-8: accuracy along a path of weight decay, for M = 1, 2 and 3."""
 
-import functools
+from .regularization import build_recipe
 
-from ..recipe import Recipe, Scale
-from .regularization import ABOUT, ABSENT, COLUMNS, Measured, draw_path, judge, list_cells, measure, tabulate
-
-RECIPE = Recipe(
-    id="mimo/figure-8",
-    title="Accuracy along a path of weight decay",
-    question="Does MIMO suffer more than one network where capacity is constrained?",
-    source="figure 8, appendix C",
-    scales={
-        scale: Scale(ABOUT[scale], list_cells(scale, "l2"), () if scale == "smoke" else ("cifar10",), ABSENT) for scale in ABOUT
-    },
-    measure=measure,
-    measured=Measured,
-    tabulate=functools.partial(tabulate, kind="l2"),
-    judge=functools.partial(judge, kind="l2"),
-    columns=COLUMNS,
-    draw=functools.partial(draw_path, kind="l2", by="strength"),
-)
+RECIPE = build_recipe(8, "Accuracy along a path of weight decay", kind="l2", by="strength")

@@ -1,5 +1,6 @@
 """What figures 7, 8 and 9 share: networks with M = 1, 2 and 3 along a path of L1 or L2 penalties."""
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from ...core.ensemble import Ensemble
 from ...file_formats.schema import Share
 from ...reports.svg import marker_style, style_axes
-from ..recipe import Found, Json, Workspace
+from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
 from .configurations import SEEDS, configure, describe_mimo, require_regime
 from .scores import Difference, Scores, compare_cells, measure_scores
@@ -172,3 +173,23 @@ ABOUT = {
     "paper": "WRN-28-10 on CIFAR-10, 250 epochs, M = 1, 2, 3.",
 }
 ABSENT = {"the row of CIFAR-100": "the set is not among those that can be had"}
+
+
+def build_recipe(number: int, title: str, kind: str, by: str) -> Recipe:
+    """The recipe of one of the figures: against the strength of a penalty, or against the share of weights that are left."""
+    return Recipe(
+        id=f"mimo/figure-{number}",
+        title=title,
+        question="Does MIMO suffer more than one network where capacity is constrained?",
+        source=f"figure {number}, appendix C",
+        scales={
+            scale: Scale(about, list_cells(scale, kind), () if scale == "smoke" else ("cifar10",), ABSENT)
+            for scale, about in ABOUT.items()
+        },
+        measure=measure,
+        measured=Measured,
+        tabulate=functools.partial(tabulate, kind=kind),
+        judge=functools.partial(judge, kind=kind),
+        columns=COLUMNS,
+        draw=functools.partial(draw_path, kind=kind, by=by),
+    )

@@ -19,6 +19,7 @@ from ...runs.config import build_config, format_choice
 from ...runs.loading import load_run
 from ...runs.run_folder import Run
 from ...runs.training import load_data, train_run
+from ..epoch_reporter import EpochReporter
 from ..recipe import Json, Workspace
 
 
@@ -81,13 +82,3 @@ class L1Penalty(L.Callback):
         for parameter in module.parameters():
             if parameter.grad is not None and parameter.dim() > 1:
                 parameter.grad.add_(parameter.detach().sign(), alpha=self.strength)
-
-
-class EpochReporter(L.Callback):
-    """Reports how far a training is."""
-
-    def __init__(self, workspace: Workspace, epochs: int) -> None:
-        self.workspace, self.epochs = workspace, epochs
-
-    def on_train_epoch_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
-        self.workspace.report(f"epoch {trainer.current_epoch + 1}/{self.epochs}")

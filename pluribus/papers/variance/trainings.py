@@ -27,6 +27,7 @@ from ...data.preparation import Pixels
 from ...file_formats.paper_files import SharedTraining
 from ...file_formats.reading import read_json, write_json
 from ...training.fit import fit
+from ..epoch_reporter import EpochReporter
 from ..recipe import Json, Workspace
 from .networks import build_network, remove_late_dropout
 from .phase_transition import PhaseTracker
@@ -199,16 +200,6 @@ def load_start(training: Training, workspace: Workspace) -> nn.Module | None:
         return None
     net = train_once(Training.from_json(training.start), workspace).ensemble.member(0).train()
     return remove_late_dropout(net) if training.network.get("variational") else net
-
-
-class EpochReporter(L.Callback):
-    """Reports how far a training is."""
-
-    def __init__(self, workspace: Workspace, epochs: int) -> None:
-        self.workspace, self.epochs = workspace, epochs
-
-    def on_train_epoch_start(self, trainer: L.Trainer, module: L.LightningModule) -> None:
-        self.workspace.report(f"epoch {trainer.current_epoch + 1}/{self.epochs}")
 
 
 @torch.no_grad()
