@@ -68,7 +68,7 @@ def reproduce(
     from rich.progress import BarColumn, Progress, TextColumn
 
     from ..papers import SCALES, select_recipes
-    from ..papers.reproduction import Reproduction, reproduce
+    from ..papers.reproduction import Reproduction, find_obstacle, reproduce
     from . import show_reproduce
 
     if scale not in SCALES:
@@ -89,6 +89,10 @@ def reproduce(
     bar = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), TextColumn("{task.completed}/{task.total}"))
     columns = (*bar, TextColumn("{task.fields[messages]}", style="dim", markup=False))
     for job in jobs:
+        obstacle = find_obstacle(job) if len(jobs) > 1 else None
+        if obstacle is not None:  # asked for alone, it is an error
+            console.print(f"{job.title}: skipped: {obstacle}", markup=False, highlight=False)
+            continue
         with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
             task, before = progress.add_task(job.title, total=len(job.cells), messages=""), list[str]()
 

@@ -18,6 +18,8 @@ from .errors import ConversionError
 def measure_scale(weight: Tensor) -> float:
     """The root mean square. A weight matrix of zeros, as some classifiers start with, counts as 1/√fan_in: copies at a scale
     of zero would never part."""
+    if weight.is_meta:  # such a network is counted, and not run
+        return 1.0
     found = weight.detach().float().square().mean().sqrt().item()
     return found or (weight[0].numel() ** -0.5 if weight.dim() > 1 else 0.0)
 
@@ -34,6 +36,8 @@ def center(deviations: Tensor) -> Tensor:
 
 def redraw_weights(module: nn.Module) -> nn.Module:
     """Draw every trainable parameter anew, in place, and forget running statistics."""
+    if any(parameter.is_meta for parameter in module.parameters()):  # there is nothing to draw
+        return module
     changed = False
     kept = [(e.weight, e.padding_idx) for e in module.modules() if isinstance(e, nn.Embedding) and e.padding_idx is not None]
     rows = [weight[index].detach().clone() for weight, index in kept]

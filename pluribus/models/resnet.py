@@ -71,14 +71,16 @@ class Bottleneck(nn.Module):
         return torch.relu(self.bn3(self.conv3(y)) + self.shortcut(x))
 
 
-def resnet50(classes: int = 1000, channels: int = 3) -> nn.Module:
-    """ResNet-50 for images of about 224×224: `[B, channels, H, W]` → `[B, classes]`."""
+def resnet50(classes: int = 1000, channels: int = 3, width: float = 1.0) -> nn.Module:
+    """ResNet-50 for images of about 224×224: `[B, channels, H, W]` → `[B, classes]`. All filters are times `width`."""
+    sizes = scale_sizes((64, 128, 256, 512), width)
+    inputs = sizes[0]
     stem = nn.Sequential(
-        *(nn.Conv2d(channels, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)),
+        *(nn.Conv2d(channels, inputs, 7, 2, 3, bias=False), nn.BatchNorm2d(inputs), nn.ReLU(), nn.MaxPool2d(3, 2, 1)),
     )
-    groups, inputs = [], 64
-    for width, count, stride in ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)):
-        blocks = [Bottleneck(inputs if i == 0 else 4 * width, width, stride if i == 0 else 1) for i in range(count)]
+    groups = []
+    for size, count, stride in zip(sizes, (3, 4, 6, 3), (1, 2, 2, 2), strict=True):
+        blocks = [Bottleneck(inputs if i == 0 else 4 * size, size, stride if i == 0 else 1) for i in range(count)]
         groups.append(nn.Sequential(*blocks))
-        inputs = 4 * width
+        inputs = 4 * size
     return initialize_he(nn.Sequential(stem, *groups, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(inputs, classes)))

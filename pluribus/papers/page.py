@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core.files import write_file
 from . import results
-from .recipe import Json
+from .recipe import Json, Recipe
 from .verdicts import OUTCOMES
 
 MARKS = {
@@ -54,12 +54,20 @@ def format_summary(paper: str, found: dict[str, Json]) -> str:
             continue
         result = found.get(key)
         if result is None:
-            lines.append(f"| {key}: {recipe.title} | not run |" + " |" * len(OUTCOMES))
+            lines.append(f"| {key}: {recipe.title} | not run{describe_needs(recipe)} |" + " |" * len(OUTCOMES))
             continue
         counts = Counter(verdict["outcome"] for verdict in result["verdicts"])
         numbers = " | ".join(str(counts[outcome] or "") for outcome in OUTCOMES)
         lines.append(f"| [{key}](#{make_anchor(result)}): {recipe.title} | {result['scale']} | {numbers} |")
     return "\n".join(lines)
+
+
+def describe_needs(recipe: Recipe) -> str:
+    """Return what a recipe that was not run needs: data, or a larger machine."""
+    scale = recipe.scales["cpu"]
+    if not scale.cells:
+        return ": " + "; ".join(f"{what}: {why}" for what, why in scale.not_run.items())
+    return f"; needs {', '.join(scale.data)}" if scale.data else ""
 
 
 def make_anchor(result: Json) -> str:

@@ -48,7 +48,8 @@ class Scale:
     about: str
     """The setting, and how it is smaller than the paper's."""
     cells: Mapping[str, Json]
-    """The options of every cell, as JSON; a finished cell with the same options is never measured again."""
+    """The options of every cell, as JSON; a finished cell with the same options is never measured again. Without any, the scale
+    is not run, and `not_run` says why."""
     data: Sequence[str] = ()
     """The data sets that must lie in the data folder."""
     not_run: Mapping[str, str] = field(default_factory=dict)

@@ -115,9 +115,9 @@ def reproduce(reproduction: Reproduction, workers: str = "1", report: Report | N
     for folder in folders:
         _check_folder(folder)
     finished = reproduction.read_cells()
-    if len(finished) < len(reproduction.cells):  # missing data are an error before anything is measured
-        for name in recipe.scales[scale].data:
-            SETS[name].find_files(find_data_folder(reproduction.data))
+    obstacle = find_obstacle(reproduction)
+    if obstacle is not None:
+        raise obstacle
     for folder in folders:
         folder.mkdir(parents=True, exist_ok=True)
     for name in reproduction.cells:  # a process that was killed leaves its last state
@@ -133,6 +133,22 @@ def reproduce(reproduction: Reproduction, workers: str = "1", report: Report | N
     if unfinished:
         raise PluribusError(f"{reproduction.title}: {describe_unfinished(unfinished, len(reproduction.cells), 'cells')}")
     return result
+
+
+def find_obstacle(reproduction: Reproduction) -> PluribusError | None:
+    """Return why a recipe cannot be run here: it is not run at this scale, or its data are missing. None if it can be run."""
+    scale = reproduction.recipe.scales[reproduction.scale]
+    if not scale.cells:
+        reasons = "; ".join(f"{what}: {why}" for what, why in scale.not_run.items())
+        return PluribusError(f"{reproduction.title} is not run at this scale: {reasons}")
+    if len(reproduction.read_cells()) == len(reproduction.cells):
+        return None
+    for name in scale.data:
+        try:
+            SETS[name].find_files(find_data_folder(reproduction.data))
+        except PluribusError as error:
+            return error
+    return None
 
 
 def measure_cell(recipe: str, options: Json, folder: str, shared: str, data: str | None) -> None:

@@ -29,7 +29,7 @@ def test_the_variance_papers_have_their_sixteen_artefacts():
 def test_options_are_json_and_every_scale_has_cells(recipe):
     for scale in SCALES:
         cells = recipe.scales[scale].cells
-        assert cells
+        assert cells or (scale == "cpu" and recipe.scales[scale].not_run)
         assert json.loads(json.dumps(dict(cells))) == json.loads(json.dumps(cells))
 
 

@@ -10,7 +10,12 @@ TITLE = "Training independent subnetworks for robust prediction"
 CITATION = "Havasi, Jenatton, Fort, Liu, Snoek, Lakshminarayanan, Dai and Tran, ICLR 2021."
 INTRODUCTION = """The tables and figures of the paper, run again: ours beside theirs. This page is made by `pluribus reproduce`
 from the JSON files in `results/`; verdicts are computed from them by the rule that stands beside each."""
-ORDER = ("figure-2", "figure-3", "figure-4", "figure-5", "figure-6", "figure-7", "figure-8", "figure-9", "cost")
+ORDER = (
+    *(f"figure-{number}" for number in range(2, 10)),
+    *(f"table-{number}" for number in range(1, 5)),
+    "capacity",
+    "cost",
+)
 
 
 def list_departures(found: dict[str, Json]) -> list[str]:

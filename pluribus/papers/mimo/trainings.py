@@ -14,9 +14,9 @@ import lightning as L
 from torch import Tensor
 
 from ...core.ensemble import Ensemble
-from ...data.dataset import Data
-from ...runs.config import build_config, format_choice
-from ...runs.loading import load_run
+from ...data.dataset import Data, Part
+from ...runs.config import Config, build_config, format_choice
+from ...runs.loading import load_run, split_rows
 from ...runs.run_folder import Run
 from ...runs.training import load_data, train_run
 from ..epoch_reporter import EpochReporter
@@ -31,6 +31,12 @@ class Trained:
     data: Data
     x: Tensor
     y: Tensor
+    config: Config
+
+    @property
+    def validation(self) -> Part:
+        """The rows that were held out of the training set."""
+        return split_rows(self.config, self.data)[1]
 
     def take_training_rows(self, count: int) -> Tensor:
         """The first training rows, prepared for the network."""
@@ -45,15 +51,15 @@ def train_once(settings: Json, workspace: Workspace, callbacks: Callable[[Data],
         workspace: the training lies in its shared folder.
         callbacks: makes callbacks for the training from the data; a training that is finished does not call them.
     """
-    config = build_config(take_run_settings(settings) | ({"data_dir": str(workspace.data)} if workspace.data else {}))
+    config = build_config(add_data_folder(take_run_settings(settings), workspace))
     folder = workspace.shared / name_training(settings)
     data = load_data(config)
     own = [EpochReporter(workspace, config.most_epochs), *callbacks(data)]
     if settings.get("l1"):
         own.append(L1Penalty(settings["l1"]))
     train_run(config, folder, resume=True, progress=False, callbacks=own, wait=True)
-    ensemble, _, _, preparation = load_run(Run(folder))
-    return Trained(ensemble, data, preparation(data.test.x), data.test.y)
+    ensemble, config, _, preparation = load_run(Run(folder))
+    return Trained(ensemble, data, preparation(data.test.x), data.test.y, config)
 
 
 def name_training(settings: Json) -> str:
@@ -70,6 +76,11 @@ def name_training(settings: Json) -> str:
 def take_run_settings(settings: Json) -> Json:
     """The settings that `pluribus train` has."""
     return {name: value for name, value in settings.items() if name != "l1"}
+
+
+def add_data_folder(settings: Json, workspace: Workspace) -> Json:
+    """The settings with the folder of the data sets, if a cell was given one."""
+    return settings | ({"data_dir": str(workspace.data)} if workspace.data else {})
 
 
 class L1Penalty(L.Callback):
