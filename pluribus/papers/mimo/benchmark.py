@@ -84,7 +84,7 @@ def adopt(settings: Json, tuned: Json, count: int, workspace: Workspace) -> Json
 
 
 def find_temperature(trained: Trained) -> float:
-    rows = trained.validation
+    _, rows = trained.split()
     return fit_temperature(predict_rows(trained, rows.x), rows.y)
 
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...file_formats.schema import Finite
+from ...file_formats.schema import Finite, Share, Size
+from ...metrics.classification import accuracy
 from ...metrics.temperature import LOG_PRIOR, calibrated_nll, cross_fit_nll, nll_at_temperatures
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
@@ -24,13 +25,17 @@ SETS: dict[str, Json] = {
 }
 WIDTHS: dict[str, tuple[float, ...]] = {"digits": (1, 2, 4), "MNIST": (0.125, 0.25, 0.5), "CIFAR-10": (0.25, 0.5, 1)}
 NETWORKS = {"digits": "small-cnn", "MNIST": "fast-cnn", "CIFAR-10": "fast-cnn"}
-SEEDS = 3
+SEEDS, FITTED = 3, 2000
+"""FITTED training rows show how well a network fits them."""
 
 
 class Measured(Scores):
-    """Scores on test rows; the calibrated NLL of validation rows, by which cells are chosen, and that of test rows by block."""
+    """Scores on test rows; the calibrated NLL of validation rows, by which cells are chosen, and that of test rows by block;
+    accuracy on training rows, and the number of weights."""
 
     validation: Finite
+    fitted: Share
+    weights: Size
     calibrated_blocks: Blocks
 
 
@@ -73,11 +78,13 @@ def name_mimo(count: int, share: float, times: int) -> str:
 
 def measure(options: Json, workspace: Workspace) -> Json:
     done = train_once(options["training"], workspace)
-    held_out = done.validation
+    (seen, held_out), weights = done.split(), done.ensemble.parameters()
     rows = cross_fit_nll(nll_at_temperatures(done.ensemble.predict(done.x), done.y))
     return measure_scores(done) | {
         "validation": calibrated_nll(predict_rows(done, held_out.x), held_out.y, prior=LOG_PRIOR),
         "calibrated_blocks": average_blocks(rows.double().numpy()),
+        "fitted": accuracy(predict_rows(done, seen.x[:FITTED]), seen.y[:FITTED]),
+        "weights": sum(weight.numel() for weight in weights),
     }
 
 
@@ -125,6 +132,8 @@ def tabulate(found: Found) -> list[Json]:
                 {
                     "network": f"{name}, width {width:g}",
                     "gradients": f"{times} times",
+                    "weights": round(average(one, "weights")),
+                    "fitted": 100 * average(one, "fitted"),
                     "single_accuracy": 100 * average(one, "accuracy"),
                     "single": average(one, "calibrated_nll"),
                     "accuracy": 100 * average(best, "accuracy"),
@@ -247,8 +256,8 @@ RECIPE = Recipe(
         "cpu": Scale(
             "SmallCNN on the digits (100 epochs), the fast network on 6,000 rows of MNIST (5 epochs) and on 5,000 of CIFAR-10 "
             "(16 epochs), three widths each; M, ρ and repetition of rows; one network of the same width, and one with twice "
-            "the epochs, which is as many gradients as rows that are repeated twice; three seeds. Cells are chosen by validation "
-            "rows, and compared on test rows, by calibrated NLL.",
+            "the epochs, which is as many gradients as rows that are repeated twice; three seeds. Cells are chosen by "
+            "validation rows, and compared on test rows, by calibrated NLL.",
             list_cells("cpu"),
             ("mnist", "cifar10"),
         ),
@@ -261,6 +270,8 @@ RECIPE = Recipe(
     columns={
         "network": "network",
         "gradients": "gradients",
+        "weights": "weights",
+        "fitted": "one network, training rows, %",
         "single_accuracy": "one network, %",
         "single": "one network, calibrated NLL",
         "accuracy": "best MIMO, %",

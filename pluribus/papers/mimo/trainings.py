@@ -33,10 +33,9 @@ class Trained:
     y: Tensor
     config: Config
 
-    @property
-    def validation(self) -> Part:
-        """The rows that were held out of the training set."""
-        return split_rows(self.config, self.data)[1]
+    def split(self) -> tuple[Part, Part]:
+        """The rows that it was trained on, and those that were held out of the training set."""
+        return split_rows(self.config, self.data)
 
     def take_training_rows(self, count: int) -> Tensor:
         """The first training rows, prepared for the network."""
