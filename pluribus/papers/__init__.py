@@ -2,7 +2,8 @@
 
 <paper>/<artefact>.py is one recipe and holds a `RECIPE`; <paper>/__init__.py describes the paper. recipe.py defines a recipe,
 reproduction.py runs one, verdicts.py has the rules for verdicts, results.py the JSON that a run leaves, and page.py the page
-that shows our numbers beside the paper's.
+that shows our numbers beside the paper's. trained_runs.py trains networks that several recipes need once, tuned_settings.py
+chooses their settings, classification_scores.py scores them.
 """
 
 import importlib

@@ -16,12 +16,12 @@ from ...metrics.calibration import fit_temperature
 from ...runs.config import build_config, build_spec
 from ...runs.evaluation import measure_cost
 from ...runs.loading import build_network
+from ..classification_scores import Blocks, Scores, compare_cells, measure_corrupted, measure_scores, predict_rows
 from ..recipe import Found, Json, Workspace
+from ..trained_runs import Trained, train_once
+from ..tuned_settings import choose_settings
 from ..verdicts import Verdict, format_percent, judge_claim
 from .configurations import require_regime
-from .scores import Blocks, Scores, compare_cells, measure_corrupted, measure_scores, predict_rows
-from .trainings import Trained, train_once
-from .tuning import choose_settings
 
 DETERMINISTIC, DROPOUT, MULTIHEAD, MIMO = "deterministic", "dropout", "naive multihead", "MIMO"
 TREENET, BATCH_ENSEMBLE, THIN, ENSEMBLE = "TreeNet", "BatchEnsemble", "thin ensemble", "ensemble"

@@ -8,11 +8,11 @@ import numpy as np
 from ...file_formats.schema import Finite, Share, Size
 from ...metrics.classification import accuracy
 from ...metrics.temperature import LOG_PRIOR, calibrated_nll, cross_fit_nll, nll_at_temperatures
+from ..classification_scores import Blocks, Difference, Scores, average_blocks, compare_cells, measure_scores, predict_rows
 from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..trained_runs import train_once
 from ..verdicts import Verdict, judge_claim
 from .configurations import describe_mimo
-from .scores import Blocks, Difference, Scores, average_blocks, compare_cells, measure_scores, predict_rows
-from .trainings import train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

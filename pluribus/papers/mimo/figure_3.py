@@ -10,8 +10,8 @@ from ...analysis.weight_plane import map_weight_line, map_weight_plane
 from ...file_formats.schema import MOST_ENTRIES, Schema, Share, Values
 from ...reports.svg import MUTED
 from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..trained_runs import train_once
 from ..verdicts import Precondition, Verdict, format_percent, judge_claim
-from .trainings import train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,11 +15,11 @@ from ...analysis.trajectories import Trajectories
 from ...file_formats.schema import MOST_ENTRIES, NotNegative, Schema, Share, Values
 from ...reports.svg import MUTED, line_style, marker_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..trained_runs import train_once
 from ..verdicts import Verdict, format_percent, judge_claim
 from .configurations import SEEDS, configure, describe_mimo, require_regime
 from .figure_3 import METHODS as SMALL_METHODS
 from .figure_3 import SIZES as SMALL
-from .trainings import train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...reports.svg import marker_style, style_axes
+from ..classification_scores import Scores, compare_cells, measure_scores
 from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..trained_runs import train_once
 from ..verdicts import Verdict, format_percent, judge_claim
 from .configurations import SEEDS, configure, describe_mimo, require_regime
-from .scores import Scores, compare_cells, measure_scores
-from .trainings import train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,11 +9,11 @@ import torch
 from ...core.ensemble import Ensemble
 from ...file_formats.schema import Share
 from ...reports.svg import marker_style, style_axes
+from ..classification_scores import Difference, Scores, compare_cells, measure_scores
 from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..trained_runs import train_once
 from ..verdicts import Verdict, judge_claim
 from .configurations import SEEDS, configure, describe_mimo, require_regime
-from .scores import Difference, Scores, compare_cells, measure_scores
-from .trainings import train_once
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,11 +1,11 @@
 """mimo/table-3: methods on ImageNet with ResNet-50, and a network twice as wide."""
 
+from ..classification_scores import compare_cells
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
 from . import benchmark, image_folders
 from .benchmark import BATCH_ENSEMBLE, CORRUPTED, DETERMINISTIC, ENSEMBLE, MIMO, MULTIHEAD, TREENET, collect
 from .configurations import SEEDS
-from .scores import compare_cells
 
 WIDE, WIDE_MIMO = "wide deterministic", "wide MIMO"
 METHODS: dict[str, tuple[Json, str, int]] = {

@@ -5,14 +5,14 @@ from ...file_formats.schema import NotNegative, Schema, Share
 from ...metrics.calibration import ece
 from ...metrics.classification import accuracy
 from ...runs.loading import align_classes
+from ..classification_scores import measure_corrupted, measure_scores, predict_rows
 from ..recipe import Found, Json, Recipe, Scale, Workspace
+from ..trained_runs import train_once
 from ..verdicts import Verdict, format_percent, judge_claim
 from . import image_folders
 from .benchmark import DETERMINISTIC, MIMO, average, list_rows
 from .configurations import SEEDS
-from .scores import measure_corrupted, measure_scores, predict_rows
 from .table_3 import CORRUPTED, METHODS, WIDE_MIMO
-from .trainings import train_once
 
 SETS = {"imagenet_a": "imagenet-a", "imagenet_v2": "imagenet-v2", "objectnet": "objectnet"}
 ROWS = (DETERMINISTIC, MIMO, WIDE_MIMO)

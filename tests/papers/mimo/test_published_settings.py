@@ -9,7 +9,7 @@ from pluribus.papers import load_recipes
 from pluribus.papers.mimo import benchmark, table_3
 from pluribus.papers.mimo.benchmark_cells import METHODS, configure_row
 from pluribus.papers.mimo.image_folders import configure
-from pluribus.papers.mimo.trainings import take_run_settings
+from pluribus.papers.trained_runs import take_run_settings
 from pluribus.runs.config import build_config
 
 WRN, THIN, GROUP, RESNET = 36_479_194, 9_132_634, 27_870_090, 25_557_032

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from pluribus.papers import load_recipes
+from pluribus.papers.classification_scores import compare_cells
 from pluribus.papers.mimo.figure_2 import MEMBERS, draw_points, split_error
 from pluribus.papers.mimo.regularization import STRENGTHS
-from pluribus.papers.mimo.scores import compare_cells
-from pluribus.papers.mimo.trainings import L1Penalty
+from pluribus.papers.trained_runs import L1Penalty
 from pluribus.papers.verdicts import Precondition, judge_claim
 
 REPRODUCED, DIRECTION, NOT = "reproduced", "direction reproduced", "not reproduced"

@@ -180,7 +180,7 @@ def test_corrupted_scores_are_means_over_kinds_and_severities():
 
     import pluribus
     from pluribus.data.corruptions import SEVERITIES, STANDARD
-    from pluribus.papers.mimo.scores import measure_corrupted
+    from pluribus.papers.classification_scores import measure_corrupted
     from pluribus.runs.robustness import corrupt_once
 
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Train a network of the paper once, for every recipe that needs it.
+"""Train a network once, for every recipe of a paper that needs it.
 
 A training is a run of `pluribus train`, named by a digest of its settings: what has the same settings is trained once, and one
 that was killed goes on from its last checkpoint.
@@ -13,14 +13,14 @@ from typing import Any
 import lightning as L
 from torch import Tensor
 
-from ...core.ensemble import Ensemble
-from ...data.dataset import Data, Part
-from ...runs.config import Config, build_config, format_choice
-from ...runs.loading import load_run, split_rows
-from ...runs.run_folder import Run
-from ...runs.training import load_data, train_run
-from ..epoch_reporter import EpochReporter
-from ..recipe import Json, Workspace
+from ..core.ensemble import Ensemble
+from ..data.dataset import Data, Part
+from ..runs.config import Config, build_config, format_choice
+from ..runs.loading import load_run, split_rows
+from ..runs.run_folder import Run
+from ..runs.training import load_data, train_run
+from .epoch_reporter import EpochReporter
+from .recipe import Json, Workspace
 
 
 @dataclass(frozen=True, eq=False)

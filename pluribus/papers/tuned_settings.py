@@ -9,14 +9,14 @@ import json
 
 from filelock import FileLock
 
-from ...comparison.trial_plan import plan_trials
-from ...comparison.tuning import choose_trial
-from ...runs.config import build_config
-from ...runs.run_folder import Run
-from ...runs.training import load_data, resolve_config
-from ...runs.trial import run_trial
-from ..recipe import Json, Workspace
-from .trainings import add_data_folder, take_run_settings
+from ..comparison.trial_plan import plan_trials
+from ..comparison.tuning import choose_trial
+from ..runs.config import build_config
+from ..runs.run_folder import Run
+from ..runs.training import load_data, resolve_config
+from ..runs.trial import run_trial
+from .recipe import Json, Workspace
+from .trained_runs import add_data_folder, take_run_settings
 
 TRIAL_SEED, PLAN_SEED = 3, 0
 

@@ -13,17 +13,17 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from ...analysis.diversity import disagreement
-from ...core.predictive import Predictive
-from ...data.corruptions import SEVERITIES, STANDARD
-from ...file_formats.schema import Finite, NotNegative, Schema, Share
-from ...metrics.calibration import apply_temperature, ece
-from ...metrics.classification import accuracy, find_correct
-from ...metrics.temperature import calibrated_nll
-from ...runs.prediction import EvaluationCase
-from ...runs.robustness import corrupt_once
-from ..recipe import Json
-from .trainings import Trained
+from ..analysis.diversity import disagreement
+from ..core.predictive import Predictive
+from ..data.corruptions import SEVERITIES, STANDARD
+from ..file_formats.schema import Finite, NotNegative, Schema, Share
+from ..metrics.calibration import apply_temperature, ece
+from ..metrics.classification import accuracy, find_correct
+from ..metrics.temperature import calibrated_nll
+from ..runs.prediction import EvaluationCase
+from ..runs.robustness import corrupt_once
+from .recipe import Json
+from .trained_runs import Trained
 
 BLOCKS = 50
 DRAWS = 2000
