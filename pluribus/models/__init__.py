@@ -1,7 +1,7 @@
 """Plain base networks, as the papers have them, without ensemble code. `build` makes them by name to fit the data."""
 
 from .densenet import densenet
-from .fast_cnn import fast_cnn
+from .fast_cnn import fast_cnn, fast_resnet
 from .registry import MODELS, ModelEntry, ModelError, build, choose_default_model
 from .resnet import resnet, resnet50
 from .small import lenet5, mlp, small_cnn
@@ -18,6 +18,7 @@ __all__ = [
     "choose_default_model",
     "densenet",
     "fast_cnn",
+    "fast_resnet",
     "lenet5",
     "mlp",
     "resnet",

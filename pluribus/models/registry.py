@@ -11,7 +11,7 @@ from torch import nn
 from ..core.suggestions import describe_unknown
 from .densenet import densenet
 from .factories import ModelError, import_factory
-from .fast_cnn import fast_cnn
+from .fast_cnn import fast_cnn, fast_resnet
 from .resnet import resnet, resnet50
 from .small import lenet5, mlp, small_cnn
 from .vgg import vgg, vgg_like
@@ -42,6 +42,7 @@ MODELS: dict[str, ModelEntry] = {
     "lenet5": ModelEntry("LeNet-5 in Caffe's form, 20-50-500", lenet5),
     "small-cnn": ModelEntry("three 3×3 convolutions, 16-32-32", small_cnn),
     "fast-cnn": ModelEntry("six 3×3 convolutions with BatchNorm over 2×2 patches; CIFAR-10 in minutes on two cores", fast_cnn),
+    "fast-resnet": ModelEntry("the fast network with residual blocks of equal shape, for shared weights", fast_resnet),
     "vgg-like": ModelEntry("13 convolutions with BatchNorm and dropout; the variance paper's", vgg_like),
     "vgg16": ModelEntry("VGG16 with BatchNorm", partial(vgg, depth=16)),
     "vgg19": ModelEntry("VGG19 with BatchNorm", partial(vgg, depth=19)),

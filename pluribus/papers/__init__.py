@@ -3,7 +3,7 @@
 <paper>/<artefact>.py is one recipe and holds a `RECIPE`; <paper>/__init__.py describes the paper. recipe.py defines a recipe,
 reproduction.py runs one, verdicts.py has the rules for verdicts, results.py the JSON that a run leaves, and page.py the page
 that shows our numbers beside the paper's. trained_runs.py trains networks that several recipes need once, tuned_settings.py
-chooses their settings, classification_scores.py scores them.
+chooses their settings, classification_scores.py scores them; image_folders.py finds or generates folders of images.
 """
 
 import importlib
@@ -29,7 +29,7 @@ __all__ = [
     "select_recipes",
 ]
 
-PAPERS = ("variance", "mimo")
+PAPERS = ("variance", "mimo", "mixture")
 """The folders beside this file that hold recipes."""
 
 

@@ -71,21 +71,23 @@ def measure_scores(trained: Trained, temperature: float | None = None) -> Json:
 
 
 def measure_corrupted(trained: Trained, count: int, kinds: int = len(STANDARD), temperature: float | None = None) -> Json:
-    """Means over the first `kinds` standard corruptions of `count` test rows: cAcc, cNLL, cECE, and NLL by block of rows."""
+    """Means over the first `kinds` standard corruptions of `count` test rows: cAcc, cNLL, cECE; NLL and errors by block."""
     case = EvaluationCase(trained.ensemble, trained.data, trained.data.test)
     part = case.sample_rows(count)
     found: dict[str, list[float]] = {"accuracy": [], "ece": []}
-    nll = torch.zeros(len(part), dtype=torch.double)
+    nll, wrong = torch.zeros(2, len(part), dtype=torch.double)
     for kind, severity in itertools.product(STANDARD[:kinds], SEVERITIES):
         answer = predict_rows(trained, corrupt_once(part.x, kind, severity), temperature)
         found["accuracy"].append(accuracy(answer, part.y))
         found["ece"].append(ece(answer, part.y))
         nll += answer.nll(part.y).double() / (kinds * len(SEVERITIES))
+        wrong += (1 - find_correct(answer, part.y).double()) / (kinds * len(SEVERITIES))
     return {
         "cacc": float(np.mean(found["accuracy"])),
         "cnll": nll.mean().item(),
         "cece": float(np.mean(found["ece"])),
         "cnll_blocks": average_blocks(nll.numpy()),
+        "cerror_blocks": average_blocks(wrong.numpy()),
     }
 
 

@@ -108,6 +108,7 @@ NETWORKS = {
     "lenet5": (lambda: models.lenet5(7), (1, 28, 28)),
     "small_cnn": (lambda: models.small_cnn(7), (3, 32, 32)),
     "fast_cnn": (lambda: models.fast_cnn(7, width=0.25), (3, 32, 32)),
+    "fast_resnet": (lambda: models.fast_resnet(7, width=0.25), (3, 32, 32)),
     "vgg_like": (lambda: models.vgg_like(7, width=0.1), (3, 32, 32)),
     "vgg16": (lambda: models.vgg(16, 7), (3, 32, 32)),
     "resnet": (lambda: models.resnet(8, 7), (3, 32, 32)),
@@ -162,6 +163,7 @@ def test_convolutions_start_he_normal():
         (lambda: models.lenet5(size=8), "at least 16"),
         (lambda: models.small_cnn(size=4), "at least 8"),
         (lambda: models.fast_cnn(size=12), "at least 16"),
+        (lambda: models.fast_resnet(size=12), "at least 16"),
     ],
 )
 def test_impossible_sizes_are_refused(make, said):
@@ -185,3 +187,10 @@ def test_convolutions_of_the_fast_network_start_as_the_identity_and_so_do_redraw
             assert torch.equal(layer(x)[:, :passed], x[:, :passed])
     assert not torch.equal(net[1].weight[24:], other[1].weight[24:])
     assert not torch.equal(net[-1].weight, other[-1].weight)
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_the_fast_residual_network_has_convolutions_of_equal_shape(blocks):
+    net = models.fast_resnet(width=0.5, blocks=blocks)
+    shapes = [tuple(layer.weight.shape) for layer in net.modules() if isinstance(layer, torch.nn.Conv2d)]
+    assert shapes == [(32, 24, 3, 3)] + [(32, 32, 3, 3)] * (2 + 6 * blocks)

@@ -1,7 +1,7 @@
 """MIMO: several independent subnetworks in one network, each with an input and an output of its own.
 
 A file with a `RECIPE` is one table or figure. configurations.py says what is trained at which scale; benchmark.py and
-benchmark_cells.py have what tables 1 to 3 share, image_folders.py what tables 3 and 4 share, regularization.py what figures 7 to 9
+benchmark_cells.py have what tables 1 to 3 share, imagenet.py what tables 3 and 4 share, regularization.py what figures 7 to 9
 share.
 """
 

@@ -42,6 +42,7 @@ class Measured(Scores):
     cnll: NotNegative
     cece: Share
     cnll_blocks: Blocks
+    cerror_blocks: Blocks
     latency: NotNegative
     flops: NotNegative
     chosen: str

@@ -1,11 +1,13 @@
 """mimo/table-3: methods on ImageNet with ResNet-50, and a network twice as wide."""
 
+from .. import image_folders
 from ..classification_scores import compare_cells
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
-from . import benchmark, image_folders
+from . import benchmark
 from .benchmark import BATCH_ENSEMBLE, CORRUPTED, DETERMINISTIC, ENSEMBLE, MIMO, MULTIHEAD, TREENET, collect
 from .configurations import SEEDS
+from .imagenet import configure
 
 WIDE, WIDE_MIMO = "wide deterministic", "wide MIMO"
 METHODS: dict[str, tuple[Json, str, int]] = {
@@ -32,12 +34,12 @@ PUBLISHED = benchmark.list_published(
 
 
 def list_cells(scale: str) -> dict[str, Json]:
-    base = image_folders.configure(scale, {"name": "single"}, "usual")
+    base = configure(scale, {"name": "single"}, "usual")
     return {
         f"{row}, seed {seed}": {
             "seed": seed,
             "scale": scale,
-            "training": image_folders.configure(scale, method, model, epochs=epochs),
+            "training": configure(scale, method, model, epochs=epochs),
             "base": base,
             "trials": 1,
             "corrupted": CORRUPTED[scale],

@@ -5,13 +5,14 @@ from ...file_formats.schema import NotNegative, Schema, Share
 from ...metrics.calibration import ece
 from ...metrics.classification import accuracy
 from ...runs.loading import align_classes
+from .. import image_folders
 from ..classification_scores import measure_corrupted, measure_scores, predict_rows
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..trained_runs import train_once
 from ..verdicts import Verdict, format_percent, judge_claim
-from . import image_folders
 from .benchmark import DETERMINISTIC, MIMO, average, list_rows
 from .configurations import SEEDS
+from .imagenet import configure
 from .table_3 import CORRUPTED, METHODS, WIDE_MIMO
 
 SETS = {"imagenet_a": "imagenet-a", "imagenet_v2": "imagenet-v2", "objectnet": "objectnet"}
@@ -54,7 +55,7 @@ def list_cells(scale: str) -> dict[str, Json]:
         f"{row}, seed {seed}": {
             "seed": seed,
             "scale": scale,
-            "training": image_folders.configure(scale, METHODS[row][0], METHODS[row][1], epochs=METHODS[row][2]),
+            "training": configure(scale, METHODS[row][0], METHODS[row][1], epochs=METHODS[row][2]),
             "corrupted": CORRUPTED[scale],
         }
         for row in ROWS

@@ -8,7 +8,7 @@ from pluribus.models.registry import build
 from pluribus.papers import load_recipes
 from pluribus.papers.mimo import benchmark, table_3
 from pluribus.papers.mimo.benchmark_cells import METHODS, configure_row
-from pluribus.papers.mimo.image_folders import configure
+from pluribus.papers.mimo.imagenet import configure
 from pluribus.papers.trained_runs import take_run_settings
 from pluribus.runs.config import build_config
 

@@ -1,4 +1,4 @@
-"""What tables 3 and 4 share: ResNet-50 on a folder of images, which is generated at scale smoke.
+"""Folders of images for the recipes on ImageNet: at scale smoke their images are generated.
 
 At scale paper the folders lie in the data folder: imagenet/train/<class>/… and imagenet/val/<class>/…, and beside it
 imagenet-a, imagenet-v2 and objectnet with folders of the same class names.
@@ -9,41 +9,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ...data import find_data_folder
-from ..recipe import Json, Workspace
+from ..data import find_data_folder
+from .recipe import Json, Workspace
 
 SMOKE_SIZE, SMOKE_IMAGES, SMOKE_CLASSES = 32, 8, 3
 TRAINED = "imagenet"
 OTHERS = ("imagenet-a", "imagenet-v2", "objectnet")
-MODELS: dict[str, dict[str, Json]] = {
-    "smoke": {"usual": {"name": "resnet50", "width": 0.0625}, "wide": {"name": "resnet50", "width": 0.125}},
-    "paper": {"usual": {"name": "resnet50"}, "wide": {"name": "resnet50", "width": 2.0}},
-}
-TRAININGS: dict[str, Json] = {
-    "smoke": {"epochs": 1, "batch_size": 8, "validation": 0.0, "augment": "none"},
-    "paper": {
-        "epochs": 90,
-        "batch_size": 4096,
-        "optimizer": "sgd",
-        "nesterov": True,
-        "lr": 0.1,
-        "weight_decay": 2e-4,
-        "warmup": 5,
-        "schedule": "step",
-        "milestones": [1 / 3, 2 / 3, 8 / 9],
-        "gamma": 0.1,
-        "validation": 0.0,
-        "augment": "crop-flip",
-    },
-}
-"""Of the published settings; those that the text leaves open, as the milestones, are those of ResNet-50's own training."""
 NOT_RUN = {"ImageNet": "its 1.3 million images are too many for two cores"}
-
-
-def configure(scale: str, method: Json, model: str, **changes: object) -> Json:
-    """The settings of a training; its data are named when the cell is measured."""
-    settings = TRAININGS[scale] | {"model": MODELS[scale][model], "method": method}
-    return settings | (changes if scale == "paper" else {})
 
 
 def locate_images(name: str, scale: str, workspace: Workspace) -> Json:
