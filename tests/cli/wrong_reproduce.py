@@ -28,6 +28,11 @@ PAPERS = [
         file("a/variance/results/figure-2.smoke.json", '{"format":'),
     ),
     case(
+        "a table that is not run at this scale",
+        "reproduce mimo/table-3 --scale cpu",
+        "mimo/table-3 cpu is not run at this scale: ImageNet",
+    ),
+    case(
         "real data that are not there",
         "reproduce variance/table-1 --scale cpu --data-dir nowhere",
         "mnist is not complete in nowhere",
