@@ -26,4 +26,14 @@ def list_departures(found: dict[str, Json]) -> list[str]:
 
 def list_findings(found: dict[str, Json]) -> list[str]:
     """Return sentences about what the results say beyond the paper."""
-    return []
+    from . import benchmark, capacity
+
+    def take_cells(name: str) -> Json:
+        return {key: cell["found"] for key, cell in found.get(f"mimo/{name}", {}).get("cells", {}).items()}
+
+    texts = []
+    if cells := take_cells("table-1"):
+        texts.append(f"What validation rows chose for the rows of table-1: {benchmark.describe_choices(cells)}.")
+    if cells := take_cells("capacity"):
+        texts += capacity.describe_maps(cells)
+    return texts

@@ -149,7 +149,7 @@ def tabulate(found: Found) -> list[Json]:
     ]
 
 
-def tabulate_choices(found: Found) -> str:
+def describe_choices(found: Found) -> str:
     """What was chosen for every row, in one sentence."""
     return "; ".join(f"{row}: {collect(found, row)[0]['chosen']}" for row in list_rows(found))
 

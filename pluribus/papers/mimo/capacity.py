@@ -194,6 +194,22 @@ def judge(found: Found) -> list[Verdict]:
     ]
 
 
+def describe_maps(found: Found) -> list[str]:
+    """A sentence for each data set: how the gain of MIMO grows with the width of the network."""
+    texts = []
+    for name in dict.fromkeys(name for name, _ in list_maps(found)):
+        parts = []
+        for width in (width for each, width in list_maps(found) if each == name):
+            one = collect(found, name, width, name_single(1))
+            gain = compare_best(found, name, width, 1)
+            change = 100 * gain.value / average(one, "calibrated_nll")
+            sure = "" if gain.high < 0 or gain.low > 0 else ", within the noise"
+            fitted = f"one network fits {100 * average(one, 'fitted'):.1f} % of its training rows"
+            parts.append(f"{change:+.0f} % at width {width:g} ({fitted}{sure})")
+        texts.append(f"Calibrated NLL of the best MIMO against one network on {name}: {', '.join(parts)}.")
+    return texts
+
+
 def compare_strictly(found: Found, name: str, width: float) -> float:
     """The upper end of the 99.4 % interval of the gain without repetition."""
     best = collect(found, name, width, name_mimo(*find_best(found, name, width, 1)))

@@ -118,7 +118,7 @@ def test_mimo_is_better_on_every_set(worse, outcome):
 
 def cell(nll, validation=None, noise=0.0):
     blocks = [nll - noise, nll + noise] * 10
-    return {"accuracy": 0.9, "calibrated_nll": nll, "validation": nll if validation is None else validation} | {
+    return {"accuracy": 0.9, "fitted": 0.98, "calibrated_nll": nll, "validation": nll if validation is None else validation} | {
         "calibrated_blocks": blocks
     }
 
@@ -162,6 +162,17 @@ def test_the_best_cell_is_chosen_by_validation_rows():
     found[f"{start}, seed 0"] = cell(0.5, validation=0.1)
     assert capacity.find_best(found, "digits", 1, 1) == (2, 0.0, 1)
     assert capacity.compare_best(found, "digits", 1, 1).value == pytest.approx(0.2)
+
+
+def test_the_page_says_how_the_gain_grows():
+    texts = capacity.describe_maps(build_map(SAME, gain=0.03))
+    assert len(texts) == 3
+    assert texts[0] == (
+        "Calibrated NLL of the best MIMO against one network on digits: "
+        + ", ".join(f"-10 % at width {width} (one network fits 98.0 % of its training rows)" for width in (1, 2, 4))
+        + "."
+    )
+    assert ", within the noise)" in capacity.describe_maps(build_map(SAME, gain=0.01, noise=0.1))[0]
 
 
 # --- what is measured -------------------------------------------------------------------------------------------------
