@@ -10,6 +10,7 @@ that run at the same moment each finish with the plan they began with.
 
 import copy
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -87,28 +88,29 @@ class Executor:
             return check_answer(select_output(pytrees.call_network(ensemble.net, x), ensemble.output), rows).unsqueeze(0)
         dealt = isinstance(x, Views)
         rows = pytrees.count_rows(x.select(0) if dealt else x)
-        count = ensemble.members if probe is None else probe.count
-        share = None if probe is not None else find_share(rows)
+        count = ensemble.count_members(ensemble.training) if probe is None else probe.count
+        chosen, share = (ensemble.chosen, find_share(rows)) if probe is None else (None, None)
+        current = Pass(count, rows, plan, chosen=chosen, dealt=dealt, probe=probe, share=share)
         if self.runs_apart(ensemble, plan, rows if share is None else share.rows):
-            each = [x.select(index) if dealt else x for index in range(count)]
+            each = {index: x.select(index) if dealt else x for index in current.numbers}
             if plan.writes_input and not dealt:
-                each = [pytrees.copy_tensors(view) for view in each]
-            return torch.stack([self.run_alone(ensemble, view, index, plan, probe) for index, view in enumerate(each)])
+                each = {index: pytrees.copy_tensors(view) for index, view in each.items()}
+            return torch.stack([self.run_alone(ensemble, view, index, plan, probe) for index, view in each.items()])
         if dealt:
             entering = ensemble.join_views(x, plan)
         elif plan.branch.kind == "input":
-            entering = pytrees.map_tensors(lambda leaf: pytrees.repeat_rows(leaf, count), x)
+            entering = pytrees.map_tensors(lambda leaf: pytrees.repeat_rows(leaf, current.computed), x)
         else:
             entering = x
-        current = Pass(count, rows, plan, dealt=dealt, probe=probe, share=share)
         answer = select_output(call_in_pass(current, pytrees.call_network, ensemble.net, entering), ensemble.output)
-        return check_answer(answer, count * rows).unflatten(0, (count, rows))
+        return check_answer(answer, current.computed * rows).unflatten(0, (current.computed, rows))
 
     def run_alone(self, ensemble: "Ensemble", x: Any, index: int, plan: Plan = LOOP, probe: Any = None) -> Tensor:
         """One member in a pass of its own: `[B, …]` → `[B, C]`."""
         rows = pytrees.count_rows(x)
         if probe is None:
-            current = Pass(ensemble.members, rows, plan, only=index, share=find_share(rows))
+            count = ensemble.count_members(ensemble.training)
+            current = Pass(count, rows, plan, only=index, share=find_share(rows))
         else:
             current = Pass(probe.count, rows, plan, only=index, probe=probe)
         return select_output(call_in_pass(current, pytrees.call_network, ensemble.net, x), ensemble.output)
@@ -178,14 +180,12 @@ class Executor:
 
     def choose_group_size(self, ensemble: "Ensemble") -> int:
         """How many members to run at once in evaluation: all of them, or as many draws as fit with a single row."""
-        members, plan = ensemble.count_members(training=False), self.plan or Plan(Branch("input"))
+        members, plan = count_answering(ensemble), self.plan or Plan(Branch("input"))
         if not ensemble.sampled:
             return members
         # Of weights that are drawn there are several tensors at once: the noise, the weights, and what a product packs.
-        draws = min(ensemble.samples, members)
-        each = members // draws  # of a draw
-        most = max(1, CHUNK_SIZE // (each * max(plan.branched_size, plan.answer_size, 2 * plan.drawn_size)))
-        return each * -(-draws // -(-draws // most))  # groups of about the same size
+        most = max(1, CHUNK_SIZE // max(plan.branched_size, plan.answer_size, 2 * plan.drawn_size))
+        return -(-members // -(-members // most))  # groups of about the same size
 
     def choose_chunk_rows(self, ensemble: "Ensemble") -> int:
         """How many rows to answer at once in evaluation, so that memory does not grow with M."""
@@ -200,14 +200,17 @@ class Executor:
 
     def split(self, ensemble: "Ensemble") -> "list[Ensemble]":
         """Ensembles of a part of the members each, to run one after the other where all at once would take too much memory."""
-        if not ensemble.sampled:
-            return [ensemble]
-        members, size = ensemble.count_members(training=False), self.choose_group_size(ensemble)
+        members, size = count_answering(ensemble), self.choose_group_size(ensemble)
         if size == members:
             return [ensemble]
-        draws = ensemble.samples
-        size = size * draws // members
-        return [copy_with_samples(ensemble, min(size, draws - first)) for first in range(0, draws, size)]
+        numbers = range(members) if ensemble.chosen is None else ensemble.chosen
+        return [self.choose(ensemble, numbers[first : first + size]) for first in range(0, members, size)]
+
+    def choose(self, ensemble: "Ensemble", numbers: Sequence[int]) -> "Ensemble":
+        """A copy that shares everything with this ensemble and answers by these members alone, in this order."""
+        twin = copy.copy(ensemble)
+        twin.chosen = tuple(numbers)
+        return twin
 
     def lay_out(self, x: Any) -> Any:
         """The batch in the memory layout that the ensemble takes fastest. The numbers are the same."""
@@ -221,11 +224,9 @@ def repeats_nothing(ensemble: "Ensemble", plan: Plan, members: int) -> bool:
     return members > 1 and not ensemble.sampled and not plan.has_trunk
 
 
-def copy_with_samples(ensemble: "Ensemble", samples: int) -> "Ensemble":
-    """A copy that shares everything with this ensemble and answers by another number of draws."""
-    twin = copy.copy(ensemble)
-    twin._samples = samples
-    return twin
+def count_answering(ensemble: "Ensemble", training: bool = False) -> int:
+    """How many members answer: those that were chosen, or all that there are in this mode."""
+    return ensemble.count_members(training) if ensemble.chosen is None else len(ensemble.chosen)
 
 
 def shares_batchnorm(ensemble: "Ensemble") -> bool:
