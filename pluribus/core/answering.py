@@ -1,4 +1,4 @@
-"""What `ensemble.predict` takes: rows as a batch or a loader, and which members are to answer them."""
+"""What `ensemble.predict` takes: rows as a batch or a loader, which members are to answer them, and until when."""
 
 import sys
 from collections.abc import Sequence
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import torch
 
+from .anytime import AnytimePredictive, predict_until
 from .errors import PluribusError
 from .prediction import predict_members, predict_summary
 from .predictive import Predictive, PredictiveSummary
-from .spec import require_count
+from .spec import require_count, require_number, require_share
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -20,11 +21,20 @@ class Answering:
     """The part of an ensemble's contract that answers rows without training."""
 
     @overload
+    def predict(
+        self, x: Any, batch_size: int | None = None, members: bool | int | Sequence[int] = True, *, until: float
+    ) -> AnytimePredictive: ...
+    @overload
     def predict(self, x: Any, batch_size: int | None = None, *, members: Literal[False]) -> PredictiveSummary: ...
     @overload
     def predict(self, x: Any, batch_size: int | None = None, members: bool | int | Sequence[int] = True) -> Predictive: ...
     def predict(
-        self, x: Any, batch_size: int | None = None, members: bool | int | Sequence[int] = True
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        members: bool | int | Sequence[int] = True,
+        *,
+        until: float | None = None,
     ) -> Predictive | PredictiveSummary:
         """Answer in evaluation mode, without gradients, in chunks, so that what is kept of each row is all that adds up.
 
@@ -39,7 +49,13 @@ class Answering:
         all alike, so of a stochastic method it matters only how many are asked for: at most its `samples`. Members that share
         nearly all work, as those of MIMO and Multihead do, cost as much as all of them.
 
-        Raises `ValueError` or `IndexError` if there are no such members.
+        `until=0.95` asks one member after the other (few by few, if they share more than half of their work), and stops at each
+        row as soon as a class has this probability in the mean over the members so far. The result, an `AnytimePredictive`,
+        holds averages, as with `members=False`; `used`, how many members each row took; and `saved`, the share of the forward
+        passes of all members that was not needed. `members` may say which members to ask, and in which order.
+
+        Raises `ValueError` or `IndexError` if there are no such members, and `Unsupported` with `until` where nothing can be
+        saved, because members share most of their work, as those of MIMO and Multihead do.
 
         >>> import pluribus
         >>> from torch import nn
@@ -52,19 +68,30 @@ class Answering:
         10
         >>> ensemble.predict(torch.randn(10, 4), members=[0, 3]).members.shape
         torch.Size([2, 10, 3])
+        >>> ensemble.predict(torch.randn(10, 4), until=0.1).used
+        tensor([1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
         """
-        return predict_rows(cast("Ensemble", self), x, batch_size, members)
+        return predict_rows(cast("Ensemble", self), x, batch_size, members, until)
 
 
 def predict_rows(
-    ensemble: "Ensemble", x: Any, batch_size: int | None = None, members: bool | int | Sequence[int] = True
+    ensemble: "Ensemble",
+    x: Any,
+    batch_size: int | None = None,
+    members: bool | int | Sequence[int] = True,
+    until: float | None = None,
 ) -> Predictive | PredictiveSummary:
     """The answer to all rows of a batch or loader: see `Answering.predict`."""
     if batch_size is not None:
         require_count("batch_size", batch_size, 1, "rows are answered in chunks of at least one")
+    if until is not None:
+        require_number("until", until, positive=True)
+        require_share("until", until)
     chosen = choose_members(ensemble, members)
     try:
         with torch.no_grad():
+            if until is not None:
+                return predict_until(ensemble, x, until, batch_size, chosen)
             return predict_members(ensemble, x, batch_size, chosen) if members else predict_summary(ensemble, x, batch_size)
     except RecursionError:
         if count_predictions() > 1:

@@ -2,7 +2,6 @@
 
 import textwrap
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from torch import nn
 from . import pytrees
 from .affine import copy_to_meta
 from .errors import Unsupported
-from .flop_counting import FlopCounter
+from .flop_counting import count_call_flops
 from .random_weights import find_random_layers
 
 if TYPE_CHECKING:
@@ -153,20 +152,6 @@ def count_flops(module: nn.Module, batch: Any) -> int | None:
     """On the meta device, where nothing is computed; None if the network cannot be run there."""
     hollow = copy_to_meta(module).eval()
     return count_call_flops(lambda: pytrees.call_network(hollow, pytrees.map_tensors(lambda leaf: leaf.to("meta"), batch)))
-
-
-def count_call_flops(run: Callable[[], Any]) -> int | None:
-    """The FLOPs of a call by torch's own counter; None where the call, or the counting of it, is not possible."""
-    fused = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # the counter does not know the fused transformer kernels
-    try:
-        with FlopCounter() as counter:
-            run()
-        return counter.get_total_flops()
-    except (RuntimeError, NotImplementedError, TypeError, ValueError):
-        return None
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fused)
 
 
 def _ratio(value: int, base: int | None) -> str:

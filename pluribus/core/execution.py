@@ -9,17 +9,20 @@ that run at the same moment each finish with the plan they began with.
 """
 
 import copy
+import math
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from . import pytrees
-from .branching import LOOP, attach_branch, find_plan
+from .branching import LOOP, attach_branch, find_plan, keep_random_state
 from .errors import ConversionError, PluribusError
+from .flop_counting import count_call_flops
 from .members import MemberLayer, RecomputationError, RowsChangedError, name_layers
 from .output import select_output
 from .passes import Branch, Pass, Plan, call_in_pass
@@ -36,19 +39,27 @@ CHUNK_SIZE = 2**21
 CHUNK_ROWS = 4096
 
 
+class Step(NamedTuple):
+    """Members that answer at once, and their FLOPs in units of those of one member alone."""
+
+    members: "Ensemble"
+    work: float
+
+
 class Executor:
     """Runs the members of one ensemble. It keeps the `plan`, None before the first pass, and one row of an `example`."""
 
     def __init__(self) -> None:
         self.plan: Plan | None = None
         self.example: Any = None
+        self._common_work: tuple[Plan | None, float] = (None, 0.0)  # of members that run by this plan
         self._lock = threading.RLock()  # held to keep a plan, never while the network runs
 
     def __getstate__(self) -> dict[str, Any]:
         return {"plan": self.plan, "example": self.example}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.RLock())
+        self.__dict__.update(state, _lock=threading.RLock(), _common_work=(None, 0.0))
 
     # --- one pass -------------------------------------------------------------------------------------------------
 
@@ -211,6 +222,34 @@ class Executor:
         twin = copy.copy(ensemble)
         twin.chosen = tuple(numbers)
         return twin
+
+    # --- member by member -----------------------------------------------------------------------------------------
+
+    def list_steps(self, ensemble: "Ensemble") -> "list[Step]":
+        """The members in evaluation mode one after the other, or few by few.
+
+        Every step repeats what members have in common, so it has as many members as make their own work no less than that.
+        """
+        common, count = self.measure_common_work(ensemble), count_answering(ensemble)
+        size = count if common == 1 else min(count, max(1, math.ceil(round(common / (1 - common), 6))))
+        numbers = range(count) if ensemble.chosen is None else ensemble.chosen
+        steps = [self.choose(ensemble, numbers[first : first + size]) for first in range(0, count, size)]
+        return [Step(step, self.measure_work(step)) for step in steps]
+
+    def measure_work(self, ensemble: "Ensemble") -> float:
+        """The FLOPs of all members together in evaluation mode, in units of those of one member alone."""
+        common = self.measure_common_work(ensemble)
+        return common + count_answering(ensemble) * (1 - common)
+
+    def measure_common_work(self, ensemble: "Ensemble") -> float:
+        """The share of a member's FLOPs that members have in common, and that run once for all; it is measured once a plan."""
+        plan, common = self._common_work
+        if self.plan is None or ensemble.count_members(training=False) == 1 or plan is self.plan:
+            return common if plan is self.plan else 0.0
+        with torch.no_grad(), keep_random_state(ensemble):
+            one, two = (count_call_flops(partial(self.choose(ensemble, range(k)), self.example)) for k in (1, 2))
+        self._common_work = self.plan, max(2 - two / one, 0.0) if one and two else 0.0
+        return self._common_work[1]
 
     def lay_out(self, x: Any) -> Any:
         """The batch in the memory layout that the ensemble takes fastest. The numbers are the same."""

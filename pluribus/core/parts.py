@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .ensemble import Ensemble
-from .execution import CHUNK_SIZE, Executor, count_answering
+from .execution import CHUNK_SIZE, Executor, Step, count_answering
 from .folding import Chain
 from .losses import Criterion
 from .passes import Branch, Plan
@@ -56,6 +56,12 @@ class PartsExecutor(Executor):
                 chosen.append((part, []))
             chosen[-1][1].append(number)
         return copy_with_parts(ensemble, [part.executor.choose(part, own) for part, own in chosen])
+
+    def list_steps(self, ensemble: Ensemble) -> list[Step]:
+        return [step for part in list_parts(ensemble) for step in part.executor.list_steps(part)]
+
+    def measure_work(self, ensemble: Ensemble) -> float:
+        return sum(part.executor.measure_work(part) for part in list_parts(ensemble))
 
 
 def list_parts(ensemble: nn.Module) -> list[Ensemble]:

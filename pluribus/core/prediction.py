@@ -25,11 +25,13 @@ def predict_members(
 ) -> Predictive:
     """The outputs of all members, or of those that are `chosen`, for a batch, or for all batches of a loader."""
     if not pytrees.is_loader(x):
-        size, groups = choose_sizes(ensemble, x, batch_size, chosen)
+        size, twin = prepare_copy(ensemble, x, batch_size, chosen)
+        groups = ensemble.executor.split(twin)
         if len(groups) == 1 and pytrees.count_rows(x) <= size:
             return Predictive(groups[0](ensemble.executor.lay_out(x)), ensemble.task)
     buffer = RowBuffer(1, pytrees.count_all_rows(x))
-    for chunk, groups in split_work(ensemble, x, batch_size, chosen):
+    for chunk, twin in split_rows(ensemble, x, batch_size, chosen):
+        groups = ensemble.executor.split(twin)
         sizes = [group.members for group in groups]
         for number, group in enumerate(groups):
             outputs = group(chunk)
@@ -45,9 +47,9 @@ def predict_summary(ensemble: "Ensemble", x: Any, batch_size: int | None = None)
     """The averages over the members for a batch, or for all batches of a loader."""
     expected, sums = pytrees.count_all_rows(x), RunningSums(ensemble.task)
     buffers: dict[str, RowBuffer] = {}
-    for chunk, groups in split_work(ensemble, x, batch_size):
+    for chunk, twin in split_rows(ensemble, x, batch_size):
         sums = RunningSums(ensemble.task)
-        for group in groups:
+        for group in ensemble.executor.split(twin):
             sums.add(group(chunk))
         for name, values in sums.compute_averages().items():
             buffer = buffers.setdefault(name, RowBuffer(0, expected))
@@ -55,34 +57,32 @@ def predict_summary(ensemble: "Ensemble", x: Any, batch_size: int | None = None)
     return PredictiveSummary(sums.count, {name: buffer.get_rows() for name, buffer in buffers.items()}, ensemble.task)
 
 
-def split_work(
+def split_rows(
     ensemble: "Ensemble", x: Any, batch_size: int | None, chosen: Sequence[int] | None = None
-) -> Iterator[tuple[Any, "list[Ensemble]"]]:
-    """Every chunk of rows, and the ensembles that answer it, each for a part of the members, in evaluation mode.
+) -> "Iterator[tuple[Any, Ensemble]]":
+    """Every chunk of rows, and a copy of the ensemble that answers it, in evaluation mode, by the `chosen` members alone.
 
     Raises `ValueError` if x is a loader without batches.
     """
     count = 0
     for batch in map(pytrees.leave_targets_out, x) if pytrees.is_loader(x) else [x]:
-        size, groups = choose_sizes(ensemble, batch, batch_size, chosen)
+        size, twin = prepare_copy(ensemble, batch, batch_size, chosen)
         for start in range(0, max(pytrees.count_rows(batch), 1), size):
             count += 1
-            yield ensemble.executor.lay_out(pytrees.slice_rows(batch, start, size)), groups
+            yield ensemble.executor.lay_out(pytrees.slice_rows(batch, start, size)), twin
     if count == 0:
         raise ValueError("a loader must yield at least one batch, got none")
 
 
-def choose_sizes(
-    ensemble: "Ensemble", x: Any, batch_size: int | None, chosen: Sequence[int] | None
-) -> "tuple[int, list[Ensemble]]":
-    """How many rows of a batch to answer at once, and by which ensembles, in evaluation mode, one after the other."""
+def prepare_copy(ensemble: "Ensemble", x: Any, batch_size: int | None, chosen: Sequence[int] | None) -> "tuple[int, Ensemble]":
+    """How many rows of a batch to answer at once, and the copy of the ensemble that answers them."""
     executor = ensemble.executor
     if executor.plan is None:
         executor.prepare(ensemble, x)
     twin = get_evaluation_copy(ensemble)
     if chosen is not None:
         twin = executor.choose(twin, chosen)
-    return batch_size or executor.choose_chunk_rows(twin), executor.split(twin)
+    return batch_size or executor.choose_chunk_rows(twin), twin
 
 
 class RunningSums:
@@ -120,6 +120,10 @@ class RunningSums:
                 mean = self.mean + shift * (count / total)
             self.mean, self.squares = mean, squares
         self.count += count
+
+    def keep_rows(self, which: Tensor) -> None:
+        """Go on with some of the rows of a classification, which a mask `[B]` names."""
+        self.log_sum, self.entropy, self.votes = self.log_sum[which], self.entropy[which], self.votes[which]
 
     def compute_averages(self) -> dict[str, Tensor]:
         """The averages over all members that were added, by the names that they have in a `PredictiveSummary`."""
