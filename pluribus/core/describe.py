@@ -53,6 +53,8 @@ class Description:
     foldable: bool
     notes: list[str] = field(default_factory=list)
     pruned: dict[str, str] = field(default_factory=dict)
+    details: dict[str, list[str]] = field(default_factory=dict)
+    """Lines under a title that the method adds: of a mixture, its templates and what its members share."""
 
     def __str__(self) -> str:
         lines = [self.spec, f"  members     {self.members} in evaluation; {self.branch}"]
@@ -73,6 +75,8 @@ class Description:
         if self.left:
             lines.append(f"  left        {len(self.left)}")
             lines += [f"    {name}: {why}" for name, why in self.left.items()]
+        for title, said in self.details.items():
+            lines += [f"  {title}", *(f"    {line}" for line in said)]
         lines += [f"  pruned      {name or 'the network itself'}: {what}" for name, what in self.pruned.items()]
         lines += [f"  note        {note}" for note in self.notes]
         return "\n".join(textwrap.fill(line, 80, subsequent_indent=" " * 14, break_on_hyphens=False) for line in lines)
@@ -100,6 +104,8 @@ class Conversion:
     base: nn.Module
     """That network without its numbers, on the meta device."""
     notes: list[str] = field(default_factory=list)
+    details: dict[str, list[str]] = field(default_factory=dict)
+    """Lines under a title that the method adds to `describe()`."""
 
     def remark(self, text: str) -> None:
         """Warn, and keep the text for `describe()`."""
@@ -138,6 +144,7 @@ def describe(ensemble: "Ensemble", example: Any) -> Description:
         seen=row is not None,
         foldable=deployed is not None,
         notes=[*conversion.notes, *(["its draws are fixed"] if ensemble.is_frozen else [])],
+        details={title: list(lines) for title, lines in conversion.details.items()},
         pruned={name: said for name, layer in find_random_layers(ensemble.net).items() if (said := layer.describe_pruning())},
     )
 
