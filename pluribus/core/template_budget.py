@@ -92,10 +92,10 @@ class Budget:
 
     def least(self) -> list[int]:
         """The fewest templates with which members can part: one template for two of them would make them equal up to scale,
-        which normalisation undoes."""
+        which normalisation undoes. Disjoint members have two in common where there are not enough for all."""
         if self.blob:
             return [next(size for size in itertools.count(self.spec.templates) if self._distinct(size))]
-        return [self.spec.members if self.spec.disjoint else 2] * len(self.groups)
+        return [2] * len(self.groups)
 
     def total(self, counts: list[int]) -> int:
         """All parameters of the ensemble."""
@@ -109,7 +109,11 @@ class Budget:
 
     def _count_mixed(self, count: int) -> int:
         """How many templates a layer mixes."""
-        return min(self.spec.templates, count // self.spec.members if self.spec.disjoint else count)
+        return min(self.spec.templates, count // self.spec.members if self._is_disjoint(count) else count)
+
+    def _is_disjoint(self, count: int) -> bool:
+        """Whether members of a group with so many templates have none in common: there must be one for each."""
+        return self.spec.disjoint and count >= self.spec.members
 
     def _most(self, group: Group) -> int:
         """More templates than this would never be used."""
@@ -169,7 +173,7 @@ class Budget:
                 size = get_weight_and_bias(layer)[0].numel()
                 where = torch.tensor([(pointer + k * size) % count for k in range(each)]).expand(spec.members, each)
                 pointer += each * size
-            elif spec.disjoint:  # member i has the templates i, i + M, i + 2M, …
+            elif self._is_disjoint(count):  # member i has the templates i, i + M, i + 2M, …
                 own = [torch.arange(i, count, spec.members) for i in range(spec.members)]
                 where = torch.stack([o[(each * j + torch.arange(each)) % len(o)] for o in own])
             else:

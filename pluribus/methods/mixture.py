@@ -16,7 +16,7 @@ What the paper leaves open, and what we do: coefficients are drawn semi-orthogon
 ancestors' code), each layer's then scaled to length one, so that it starts with the variance of a template; templates are
 normal at the scale of the layers that they replace, and a blob's numbers at the root mean square of all of them; losses are
 summed ("mean" by option); what flooring leaves of the budget goes to the groups with the largest remainders, so that it is met
-to within one template, up to the most that the layers can mix. A group has at least two templates (M if disjoint): with one,
+to within one template, up to the most that the layers can mix. A group has at least two templates: with one,
 members would differ in sign and scale only, and the scale is undone by the normalisation that follows.
 
 The steps of SGD are those of a plain network, because gradients are scaled. Without that, a step would move the weights w of a
@@ -53,9 +53,9 @@ class Mixture(Spec):
     """Mix every member's weights from common templates, within a budget of `parameters`.
 
     `parameters` is a ratio to the network's own (a float, 1.0) or a count (an int). `disjoint` gives every member templates of
-    its own. `blob=None` uses the single blob where the budget calls for it; True and False force the choice. `per_layer` gives
-    a layer without a partner of its shape a bank of its own, if the budget reaches for two templates of it. `of` makes every
-    member an ensemble of that spec.
+    its own, in groups with enough of them. `blob=None` uses the single blob where the budget calls for it; True and False force
+    the choice. `per_layer` gives a layer without a partner of its shape a bank of its own, if the budget reaches for two
+    templates of it. `of` makes every member an ensemble of that spec.
     """
 
     name: ClassVar[str] = "mixture"
