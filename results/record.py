@@ -36,6 +36,10 @@ COMPARISONS = {
         "--data cifar10 --recipe fast --model fast-cnn:width=0.5 --tune 3 --seeds 3 --corruptions standard --shift-rows 500 "
         f"--ood svhn --distil single,multihead:members=4 --methods {PHOTOS}"
     ),
+    "cifar10-long": (
+        "--data cifar10 --recipe fast --model fast-cnn:width=0.5 --epochs 24 --seeds 3 --corruptions standard --shift-rows 500 "
+        "--ood svhn --distil single,multihead:members=4 --methods single,deep-ensemble"
+    ),
     "mnist-fast": (
         f"--data mnist --recipe fast-mnist --rows 6000 --methods {METHODS} --distil single,multihead:members=4 --tune 3 "
         "--seeds 3 --ood fashion-mnist,kmnist"
