@@ -243,12 +243,12 @@ class Executor:
 
     def measure_common_work(self, ensemble: "Ensemble") -> float:
         """The share of a member's FLOPs that members have in common, and that run once for all; it is measured once a plan."""
-        plan, common = self._common_work
-        if self.plan is None or ensemble.count_members(training=False) == 1 or plan is self.plan:
-            return common if plan is self.plan else 0.0
-        with torch.no_grad(), keep_random_state(ensemble):
-            one, two = (count_call_flops(partial(self.choose(ensemble, range(k)), self.example)) for k in (1, 2))
-        self._common_work = self.plan, max(2 - two / one, 0.0) if one and two else 0.0
+        if ensemble.count_members(training=False) == 1:
+            return 0.0
+        if self._common_work[0] is not self.plan:
+            with torch.no_grad(), keep_random_state(ensemble):
+                one, two = (count_call_flops(partial(self.choose(ensemble, range(k)), self.example)) for k in (1, 2))
+            self._common_work = self.plan, min(max(2 - two / one, 0.0), 1.0) if one and two else 0.0
         return self._common_work[1]
 
     def lay_out(self, x: Any) -> Any:

@@ -51,11 +51,3 @@ def test_some_members_answer_and_passes_are_saved_as_in_python(pluribus, work):
         refused = pluribus(f"predict run five.npz {options}")
         assert refused.code == 2
         assert words in " ".join(refused.err.replace("│", " ").split())
-
-
-def test_heads_save_nothing_and_it_is_said(pluribus, work):
-    assert pluribus(f"{TRAIN} multihead:members=2").code == 0
-    npz("two.npz", x=load("digits").test.x[:2].numpy())(work)
-    refused = pluribus("predict run two.npz --until 0.9")
-    assert refused.code == 2
-    assert "Multihead has no early answer" in refused.err
