@@ -53,6 +53,8 @@ format: $(VENV)/ready-dev
 
 # Two processes run tests at once, each on one thread.
 test test-all: export OMP_NUM_THREADS := 1
+# Bytecode is kept, whatever the shell says: else every process that a test starts compiles all modules again.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
 
 # A file of tests stays in one process: what its tests share (trained runs, pages, started processes) is made once.
 test: lint

@@ -34,8 +34,8 @@ import pluribus
 from pluribus import MIMO, BatchEnsemble, DeepEnsemble, MCDropout
 from pluribus.analysis.timing import summarize_ratios, time_interleaved
 from pluribus.bench.workloads import use_inference_mode
-from pluribus.core.describe import count_call_flops
 from pluribus.core.files import format_json, write_file
+from pluribus.core.flop_counting import count_call_flops
 from pluribus.core.spec import Spec
 from pluribus.runs.run_folder import describe_machine
 

@@ -12,6 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from . import metrics
+from .core.anytime import AnytimePredictive
 from .core.convert import ensemble
 from .core.describe import Description
 from .core.ensemble import Ensemble
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MIMO",
+    "AnytimePredictive",
     "BatchEnsemble",
     "Comparison",
     "ConversionError",

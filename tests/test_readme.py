@@ -14,7 +14,8 @@ from torch import nn
 
 import pluribus
 from pluribus import metrics
-from pluribus.core.describe import count_call_flops, count_parameters
+from pluribus.core.describe import count_parameters
+from pluribus.core.flop_counting import count_call_flops
 from pluribus.data import image_folder, table
 from pluribus.data.catalog import SETS
 from pluribus.data.limits import BYTES, COLUMNS, PIXELS

@@ -1,5 +1,6 @@
 """Properties of an ensemble beyond its scores.
 
+- accuracy and NLL against the share of members that are asked (`anytime`): `trace_anytime`, `AnytimePoint`
 - adversarial robustness (`attacks`): `attack`, `Attack`, `Outcome`
 - how members differ: `disagreement`, `normalised_disagreement`, `pairwise_kl`, `error_correlation`, `bias_variance`
 - cost as ratios to the base network (`cost`): `compare_cost`, `Cost`
@@ -11,6 +12,7 @@
 - every score of `metrics` in one pass over the rows (`scores`): `create_scores`
 """
 
+from .anytime import AnytimePoint, trace_anytime
 from .attacks import Attack, Outcome, attack
 from .cost import Cost, compare_cost
 from .curvature import kappa
@@ -29,6 +31,7 @@ from .trajectories import Trajectories
 from .weight_plane import WeightLine, WeightPlane, map_weight_line, map_weight_plane
 
 __all__ = [
+    "AnytimePoint",
     "Attack",
     "BiasVariance",
     "Cost",
@@ -52,4 +55,5 @@ __all__ = [
     "prune",
     "sparsity",
     "standard_deviations",
+    "trace_anytime",
 ]

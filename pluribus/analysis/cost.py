@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..core.describe import Description, count_call_flops, count_flops, count_parameters
+from ..core.describe import Description, count_flops, count_parameters
 from ..core.ensemble import Ensemble
+from ..core.flop_counting import count_call_flops
 from ..core.modes import copy_for_evaluation
 from ..metrics.intervals import Interval, bootstrap
 from .memory import count_bytes, measure_peak_memory

@@ -11,14 +11,19 @@ take all inputs at once: there, θ_m are the weights of the whole network, its p
 and the other places see other rows, as in training.
 
 BatchNorm's running statistics are interpolated like weights. Those of the members say little about a network between them:
-`batchnorm_rows` estimates them anew at every point.
+`batchnorm_rows` estimates them anew at every point, and `batchnorm_batch` normalises every batch of rows by its own statistics,
+which is BatchNorm in training mode, as in figure 4 of MixtureEnsembles.
 
-Fort et al., "Deep Ensembles: A Loss Landscape Perspective", 2019; Havasi et al., ICLR 2021, figure 3.
+Of a mixture whose members share their templates, a network between two members has the coefficients between theirs.
+
+Fort et al., "Deep Ensembles: A Loss Landscape Perspective", 2019; Havasi et al., ICLR 2021, figure 3; "MixtureEnsembles:
+Leveraging Parameter Sharing for Efficient Ensembles", 2021, figure 4.
 """
 
 import copy
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -65,6 +70,7 @@ def map_weight_plane(
     points: int = 21,
     margin: float = 0.25,
     batchnorm_rows: Any = None,
+    batchnorm_batch: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> WeightPlane:
     """Evaluate networks in the plane through the weights of three members.
@@ -78,13 +84,15 @@ def map_weight_plane(
         margin: How far the map reaches beyond the members, as a share of its size.
         batchnorm_rows: Rows, such as some of the training set, to estimate BatchNorm's statistics on at every point; None
             interpolates those of the members.
+        batchnorm_batch: Normalise the rows in equal batches of about this size by their own statistics, as in training.
         progress: A function that receives the number of points that are done.
 
     Returns:
         A `WeightPlane`.
 
     Raises:
-        ValueError: The task is no classification, these are not three different members, or their weights are equal.
+        ValueError: The task is no classification, these are not three different members, their weights are equal, or both ways
+            to replace BatchNorm's statistics are asked for.
         Unsupported: The method's members are drawn anew in every pass.
 
     >>> import pluribus
@@ -98,7 +106,8 @@ def map_weight_plane(
     check_task(ensemble)
     if len(set(members)) != 3 or len(members) != 3:
         raise ValueError(f"a plane needs three different members, got {list(members)}")
-    networks, answer = list_corners(ensemble, members)
+    networks, plainly = list_corners(ensemble, members)
+    answer = choose_answer(plainly, batchnorm_rows, batchnorm_batch)
     states = copy_states(networks)
     corners, origin = find_coordinates([flatten_weights(network) for network in networks])
     low, high = corners.amin(0), corners.amax(0)
@@ -112,7 +121,7 @@ def map_weight_plane(
         row, column = divmod(number, points)
         load_mixture(probe, states, find_shares(torch.stack([across[column], up[row]]), corners))
         if batchnorm_rows is not None:
-            estimate_batchnorm(probe, batchnorm_rows, answer)
+            estimate_batchnorm(probe, batchnorm_rows, plainly)
         logits = answer(probe, x)
         found = logits.argmax(-1)
         accuracy[row, column] = (found == y).float().mean()
@@ -150,6 +159,7 @@ def map_weight_line(
     members: tuple[int, int] = (0, 1),
     points: int = 11,
     batchnorm_rows: Any = None,
+    batchnorm_batch: int | None = None,
 ) -> WeightLine:
     """Evaluate networks on the line between the weights of two members; arguments and errors as of `map_weight_plane`.
 
@@ -163,7 +173,8 @@ def map_weight_line(
     check_task(ensemble)
     if len(set(members)) != 2 or len(members) != 2:
         raise ValueError(f"a line needs two different members, got {list(members)}")
-    networks, answer = list_corners(ensemble, members)
+    networks, plainly = list_corners(ensemble, members)
+    answer = choose_answer(plainly, batchnorm_rows, batchnorm_batch)
     states = copy_states(networks)
     probe = copy.deepcopy(networks[0])
     shares = torch.linspace(0, 1, points, dtype=torch.double)
@@ -171,7 +182,7 @@ def map_weight_line(
     for number, share in enumerate(shares):
         load_mixture(probe, states, torch.stack([1 - share, share]))
         if batchnorm_rows is not None:
-            estimate_batchnorm(probe, batchnorm_rows, answer)
+            estimate_batchnorm(probe, batchnorm_rows, plainly)
         logits = answer(probe, x)
         accuracy[number] = (logits.argmax(-1) == y).float().mean()
         nll[number] = F.cross_entropy(logits, y)
@@ -213,6 +224,39 @@ def answer_among_others(network: nn.Module, x: Any) -> Tensor:
     orders = [torch.randperm(pytrees.count_rows(x), generator=generator) for _ in range(network.members - 1)]
     views = pytrees.map_tensors(lambda leaf: torch.stack([leaf, *(leaf[order] for order in orders)]), x)
     return cast(Tensor, network(Views(views)))[0].float()
+
+
+def choose_answer(plainly: Answer, batchnorm_rows: Any, batchnorm_batch: int | None) -> Answer:
+    """How a network answers: as it is, or with BatchNorm in training mode, batch by batch."""
+    if batchnorm_batch is None:
+        return plainly
+    require_count("batchnorm_batch", batchnorm_batch, 2, "the statistics of one row say nothing")
+    if batchnorm_rows is not None:
+        raise ValueError("batchnorm_rows and batchnorm_batch both replace BatchNorm's statistics: choose one of them")
+
+    def answer_in_batches(network: nn.Module, x: Any) -> Tensor:
+        rows = pytrees.count_rows(x)
+        parts = torch.arange(rows).tensor_split(max(1, round(rows / batchnorm_batch)))
+        with use_batch_statistics(network):
+            return torch.cat([plainly(network, pytrees.slice_rows(x, int(part[0]), len(part))) for part in parts])
+
+    return answer_in_batches
+
+
+@contextmanager
+def use_batch_statistics(network: nn.Module, momentum: float | None = 0.0) -> Iterator[None]:
+    """Inside the block, every BatchNorm is in training mode; with a momentum of 0 its running statistics stay as they are."""
+    norms = [module for module in network.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
+    kept = [(norm.momentum, norm.training) for norm in norms]
+    for norm in norms:
+        norm.momentum = momentum
+        norm.train()
+    try:
+        yield
+    finally:
+        for norm, (before, training) in zip(norms, kept, strict=True):
+            norm.momentum = before
+            norm.train(training)
 
 
 # --- the plane ------------------------------------------------------------------------------------------------------------
@@ -271,15 +315,8 @@ def load_mixture(network: nn.Module, states: Sequence[dict[str, Tensor]], shares
 @torch.no_grad()
 def estimate_batchnorm(network: nn.Module, rows: Any, answer: Answer) -> None:
     """Replace the running statistics of every BatchNorm by those of these rows."""
-    norms = [module for module in network.modules() if isinstance(module, nn.modules.batchnorm._BatchNorm)]
-    kept = [(norm.momentum, norm.training) for norm in norms]
-    for norm in norms:
-        norm.reset_running_stats()
-        norm.momentum = None
-        norm.train()
-    try:
+    for module in network.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.reset_running_stats()
+    with use_batch_statistics(network, momentum=None):
         answer(network, rows)
-    finally:
-        for norm, (momentum, training) in zip(norms, kept, strict=True):
-            norm.momentum = momentum
-            norm.train(training)

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..analysis.memory import count_bytes, measure_peak_memory
-from ..core.describe import count_call_flops
 from ..core.ensemble import Ensemble
+from ..core.flop_counting import count_call_flops
 
 Workload = Literal["training step", "forward", "state"]
 """The state is not timed: it is the memory that stays allocated between training steps."""

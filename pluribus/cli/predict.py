@@ -14,12 +14,28 @@ from .streams import print_json
 
 @app.command(
     epilog="[bold]Examples[/]\n\npluribus predict runs/… digit.png\n\n"
-    "pluribus predict runs/… photos/*.jpg --json > answers.jsonl\n\npluribus predict runs/… houses.csv"
+    "pluribus predict runs/… photos/*.jpg --json > answers.jsonl\n\npluribus predict runs/… houses.csv\n\n"
+    "pluribus predict runs/… photos/*.jpg --until 0.95"
 )
 def predict(
     run: RunFolder,
     files: Annotated[list[Path], typer.Argument(metavar="FILES…", help="images, tables, or .npz with x", show_default=False)],
     samples: Samples = None,
+    members: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K|I,J,…", help="ask the first K members alone, or those of these numbers (from 0)", show_default=False
+        ),
+    ] = None,
+    until: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="ask one member after the other until a class has this probability, row by row, and say what that saved",
+            show_default=False,
+        ),
+    ] = None,
     model: Factories = None,
     trust: Trust = False,
     as_json: AsJson = False,
@@ -33,10 +49,11 @@ def predict(
 
     from ..runs.prediction import NotFiniteError, predict_files
 
-    table, failure = None, None
+    table, failure, notes = None, None, list[str]()
     try:
         with consent_to_repeated(model, trust):
-            for row in predict_files(run, files, samples, as_text=not as_json):
+            asked = None if members is None else parse_members(members)
+            for row in predict_files(run, files, samples, as_text=not as_json, members=asked, until=until, report=notes.append):
                 if as_json:
                     print_json(row)
                     continue
@@ -47,5 +64,24 @@ def predict(
         failure = error
     if table is not None:
         create_console().print(table)
+    for note in notes:
+        create_console(stderr=as_json).print(note)
     if failure is not None:
         raise failure
+
+
+def parse_members(text: str) -> int | tuple[int, ...]:
+    """A number of members, or the numbers of some: a comma makes a list, also after a single one.
+
+    >>> parse_members("2"), parse_members("0,3"), parse_members("3,")
+    (2, (0, 3), (3,))
+    """
+    words = text.split(",")
+    try:
+        if len(words) == 1:
+            return int(text)
+        return tuple(int(word) for word in words[: len(words) - (not words[-1].strip())])
+    except ValueError:
+        raise typer.BadParameter(
+            f"must be a number of members (2), or their numbers (0,3), got {text}", param_hint="--members"
+        ) from None

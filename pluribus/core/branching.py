@@ -50,7 +50,7 @@ class Expand:
             self.remembered = current
         if current is None or current.only is not None or current.dealt or current.plan.branch != ("module", self.name):
             return args, kwargs
-        count, tensors = current.count, sum(1 for _ in pytrees.iterate_tensors((args, kwargs)))
+        count, tensors = current.computed, sum(1 for _ in pytrees.iterate_tensors((args, kwargs)))
         if tensors != len(current.plan.flags):
             raise RowsChangedError(f"{self.name} got {tensors} tensors, and {len(current.plan.flags)} were expected")
         return pytrees.map_flagged_tensors(current.plan.flags, lambda leaf: pytrees.repeat_rows(leaf, count), (args, kwargs))

@@ -2,7 +2,6 @@
 
 import textwrap
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from torch import nn
 from . import pytrees
 from .affine import copy_to_meta
 from .errors import Unsupported
-from .flop_counting import FlopCounter
+from .flop_counting import count_call_flops
 from .random_weights import find_random_layers
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ class Description:
     foldable: bool
     notes: list[str] = field(default_factory=list)
     pruned: dict[str, str] = field(default_factory=dict)
+    details: dict[str, list[str]] = field(default_factory=dict)
+    """Lines under a title that the method adds: of a mixture, its templates and what its members share."""
 
     def __str__(self) -> str:
         lines = [self.spec, f"  members     {self.members} in evaluation; {self.branch}"]
@@ -74,6 +75,8 @@ class Description:
         if self.left:
             lines.append(f"  left        {len(self.left)}")
             lines += [f"    {name}: {why}" for name, why in self.left.items()]
+        for title, said in self.details.items():
+            lines += [f"  {title}", *(f"    {line}" for line in said)]
         lines += [f"  pruned      {name or 'the network itself'}: {what}" for name, what in self.pruned.items()]
         lines += [f"  note        {note}" for note in self.notes]
         return "\n".join(textwrap.fill(line, 80, subsequent_indent=" " * 14, break_on_hyphens=False) for line in lines)
@@ -101,6 +104,8 @@ class Conversion:
     base: nn.Module
     """That network without its numbers, on the meta device."""
     notes: list[str] = field(default_factory=list)
+    details: dict[str, list[str]] = field(default_factory=dict)
+    """Lines under a title that the method adds to `describe()`."""
 
     def remark(self, text: str) -> None:
         """Warn, and keep the text for `describe()`."""
@@ -139,6 +144,7 @@ def describe(ensemble: "Ensemble", example: Any) -> Description:
         seen=row is not None,
         foldable=deployed is not None,
         notes=[*conversion.notes, *(["its draws are fixed"] if ensemble.is_frozen else [])],
+        details={title: list(lines) for title, lines in conversion.details.items()},
         pruned={name: said for name, layer in find_random_layers(ensemble.net).items() if (said := layer.describe_pruning())},
     )
 
@@ -153,20 +159,6 @@ def count_flops(module: nn.Module, batch: Any) -> int | None:
     """On the meta device, where nothing is computed; None if the network cannot be run there."""
     hollow = copy_to_meta(module).eval()
     return count_call_flops(lambda: pytrees.call_network(hollow, pytrees.map_tensors(lambda leaf: leaf.to("meta"), batch)))
-
-
-def count_call_flops(run: Callable[[], Any]) -> int | None:
-    """The FLOPs of a call by torch's own counter; None where the call, or the counting of it, is not possible."""
-    fused = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)  # the counter does not know the fused transformer kernels
-    try:
-        with FlopCounter() as counter:
-            run()
-        return counter.get_total_flops()
-    except (RuntimeError, NotImplementedError, TypeError, ValueError):
-        return None
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fused)
 
 
 def _ratio(value: int, base: int | None) -> str:

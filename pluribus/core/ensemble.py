@@ -5,29 +5,28 @@ Letters mean one thing everywhere: M members (or samples), B batch, C classes or
 
 import copy
 from collections.abc import Mapping
-from typing import Any, Literal, overload
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from . import pytrees
 from .affine import copy_to_meta
+from .answering import Answering
 from .describe import Change, Conversion, Description, describe
 from .errors import Unsupported
-from .execution import Executor
+from .execution import Executor, count_answering
 from .folding import Stack, copy_plain, freeze_layers, prepare_member
 from .losses import Criterion, check_examples, combine_losses, compute_loss
 from .member_targets import MemberTargets, deal_targets
 from .members import Converted, name_layers
 from .passes import Plan
-from .prediction import predict_rows
-from .predictive import Predictive, PredictiveSummary
 from .pytrees import Views
 from .spec import Spec, require_count
 from .surgery import Subject, carry_hooks_to_converted, copy_with, describe_structure
 
 
-class Ensemble(nn.Module):
+class Ensemble(Answering, nn.Module):
     """A network that answers like many.
 
     `net` is the converted copy, `spec` what it was made by, `conversion` what was changed, `executor` how the members run.
@@ -41,6 +40,8 @@ class Ensemble(nn.Module):
     """Attributes that may be changed after conversion; they are saved with the weights."""
     sampled = False
     """Whether members are draws: one in training, `samples` in evaluation."""
+    chosen: tuple[int, ...] | None = None
+    """Which members answer, in a copy that `predict` runs; None in every other."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class Ensemble(nn.Module):
     @property
     def members(self) -> int:
         """M, the first axis of the next answer."""
-        return self.count_members(self.training)
+        return count_answering(self, self.training)
 
     def count_members(self, training: bool) -> int:
         """M in training or in evaluation mode."""
@@ -105,31 +106,6 @@ class Ensemble(nn.Module):
     def forward(self, x: Any) -> Tensor:
         """A batch `[B, …]`, or dealt views, → `[M, B, C]`."""
         return self.executor.run(self, x)
-
-    @overload
-    def predict(self, x: Any, batch_size: int | None = None, members: Literal[True] = True) -> Predictive: ...
-    @overload
-    def predict(self, x: Any, batch_size: int | None = None, *, members: Literal[False]) -> PredictiveSummary: ...
-    def predict(self, x: Any, batch_size: int | None = None, members: bool = True) -> Predictive | PredictiveSummary:
-        """Answer in evaluation mode, without gradients, in chunks, so that what is kept of each row is all that adds up.
-
-        `x` is a batch `[B, …]` (a tensor; a tuple or dictionary of them for several arguments), or a DataLoader or other
-        iterator of batches: of a batch (x, y) the last element, the targets, is left out. `batch_size` is the number of rows in
-        a chunk. Several threads may predict at once, also while another one trains: the ensemble keeps its mode.
-
-        The result holds the outputs of all members, `[M, B, C]`; with `members=False`, only averages over them, `[B, C]`, so
-        that memory does not grow with the number of draws.
-
-        >>> import pluribus
-        >>> from torch.utils.data import DataLoader, TensorDataset
-        >>> ensemble = pluribus.ensemble(nn.Linear(4, 3), pluribus.Single())
-        >>> rows = TensorDataset(torch.randn(10, 4), torch.zeros(10))
-        >>> ensemble.predict(DataLoader(rows, batch_size=4)).probs.shape
-        torch.Size([10, 3])
-        >>> len(ensemble.predict(torch.randn(10, 4), members=False))
-        10
-        """
-        return predict_rows(self, x, batch_size, members)
 
     # --- training -------------------------------------------------------------------------------------------------
 

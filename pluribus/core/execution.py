@@ -9,16 +9,20 @@ that run at the same moment each finish with the plan they began with.
 """
 
 import copy
+import math
 import threading
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from . import pytrees
-from .branching import LOOP, attach_branch, find_plan
+from .branching import LOOP, attach_branch, find_plan, keep_random_state
 from .errors import ConversionError, PluribusError
+from .flop_counting import count_call_flops
 from .members import MemberLayer, RecomputationError, RowsChangedError, name_layers
 from .output import select_output
 from .passes import Branch, Pass, Plan, call_in_pass
@@ -35,19 +39,27 @@ CHUNK_SIZE = 2**21
 CHUNK_ROWS = 4096
 
 
+class Step(NamedTuple):
+    """Members that answer at once, and their FLOPs in units of those of one member alone."""
+
+    members: "Ensemble"
+    work: float
+
+
 class Executor:
     """Runs the members of one ensemble. It keeps the `plan`, None before the first pass, and one row of an `example`."""
 
     def __init__(self) -> None:
         self.plan: Plan | None = None
         self.example: Any = None
+        self._common_work: tuple[Plan | None, float] = (None, 0.0)  # of members that run by this plan
         self._lock = threading.RLock()  # held to keep a plan, never while the network runs
 
     def __getstate__(self) -> dict[str, Any]:
         return {"plan": self.plan, "example": self.example}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _lock=threading.RLock())
+        self.__dict__.update(state, _lock=threading.RLock(), _common_work=(None, 0.0))
 
     # --- one pass -------------------------------------------------------------------------------------------------
 
@@ -87,28 +99,29 @@ class Executor:
             return check_answer(select_output(pytrees.call_network(ensemble.net, x), ensemble.output), rows).unsqueeze(0)
         dealt = isinstance(x, Views)
         rows = pytrees.count_rows(x.select(0) if dealt else x)
-        count = ensemble.members if probe is None else probe.count
-        share = None if probe is not None else find_share(rows)
+        count = ensemble.count_members(ensemble.training) if probe is None else probe.count
+        chosen, share = (ensemble.chosen, find_share(rows)) if probe is None else (None, None)
+        current = Pass(count, rows, plan, chosen=chosen, dealt=dealt, probe=probe, share=share)
         if self.runs_apart(ensemble, plan, rows if share is None else share.rows):
-            each = [x.select(index) if dealt else x for index in range(count)]
+            each = {index: x.select(index) if dealt else x for index in current.numbers}
             if plan.writes_input and not dealt:
-                each = [pytrees.copy_tensors(view) for view in each]
-            return torch.stack([self.run_alone(ensemble, view, index, plan, probe) for index, view in enumerate(each)])
+                each = {index: pytrees.copy_tensors(view) for index, view in each.items()}
+            return torch.stack([self.run_alone(ensemble, view, index, plan, probe) for index, view in each.items()])
         if dealt:
             entering = ensemble.join_views(x, plan)
         elif plan.branch.kind == "input":
-            entering = pytrees.map_tensors(lambda leaf: pytrees.repeat_rows(leaf, count), x)
+            entering = pytrees.map_tensors(lambda leaf: pytrees.repeat_rows(leaf, current.computed), x)
         else:
             entering = x
-        current = Pass(count, rows, plan, dealt=dealt, probe=probe, share=share)
         answer = select_output(call_in_pass(current, pytrees.call_network, ensemble.net, entering), ensemble.output)
-        return check_answer(answer, count * rows).unflatten(0, (count, rows))
+        return check_answer(answer, current.computed * rows).unflatten(0, (current.computed, rows))
 
     def run_alone(self, ensemble: "Ensemble", x: Any, index: int, plan: Plan = LOOP, probe: Any = None) -> Tensor:
         """One member in a pass of its own: `[B, …]` → `[B, C]`."""
         rows = pytrees.count_rows(x)
         if probe is None:
-            current = Pass(ensemble.members, rows, plan, only=index, share=find_share(rows))
+            count = ensemble.count_members(ensemble.training)
+            current = Pass(count, rows, plan, only=index, share=find_share(rows))
         else:
             current = Pass(probe.count, rows, plan, only=index, probe=probe)
         return select_output(call_in_pass(current, pytrees.call_network, ensemble.net, x), ensemble.output)
@@ -178,14 +191,12 @@ class Executor:
 
     def choose_group_size(self, ensemble: "Ensemble") -> int:
         """How many members to run at once in evaluation: all of them, or as many draws as fit with a single row."""
-        members, plan = ensemble.count_members(training=False), self.plan or Plan(Branch("input"))
+        members, plan = count_answering(ensemble), self.plan or Plan(Branch("input"))
         if not ensemble.sampled:
             return members
         # Of weights that are drawn there are several tensors at once: the noise, the weights, and what a product packs.
-        draws = min(ensemble.samples, members)
-        each = members // draws  # of a draw
-        most = max(1, CHUNK_SIZE // (each * max(plan.branched_size, plan.answer_size, 2 * plan.drawn_size)))
-        return each * -(-draws // -(-draws // most))  # groups of about the same size
+        most = max(1, CHUNK_SIZE // max(plan.branched_size, plan.answer_size, 2 * plan.drawn_size))
+        return -(-members // -(-members // most))  # groups of about the same size
 
     def choose_chunk_rows(self, ensemble: "Ensemble") -> int:
         """How many rows to answer at once in evaluation, so that memory does not grow with M."""
@@ -200,14 +211,45 @@ class Executor:
 
     def split(self, ensemble: "Ensemble") -> "list[Ensemble]":
         """Ensembles of a part of the members each, to run one after the other where all at once would take too much memory."""
-        if not ensemble.sampled:
-            return [ensemble]
-        members, size = ensemble.count_members(training=False), self.choose_group_size(ensemble)
+        members, size = count_answering(ensemble), self.choose_group_size(ensemble)
         if size == members:
             return [ensemble]
-        draws = ensemble.samples
-        size = size * draws // members
-        return [copy_with_samples(ensemble, min(size, draws - first)) for first in range(0, draws, size)]
+        numbers = range(members) if ensemble.chosen is None else ensemble.chosen
+        return [self.choose(ensemble, numbers[first : first + size]) for first in range(0, members, size)]
+
+    def choose(self, ensemble: "Ensemble", numbers: Sequence[int]) -> "Ensemble":
+        """A copy that shares everything with this ensemble and answers by these members alone, in this order."""
+        twin = copy.copy(ensemble)
+        twin.chosen = tuple(numbers)
+        return twin
+
+    # --- member by member -----------------------------------------------------------------------------------------
+
+    def list_steps(self, ensemble: "Ensemble") -> "list[Step]":
+        """The members in evaluation mode one after the other, or few by few.
+
+        Every step repeats what members have in common, so it has as many members as make their own work no less than that.
+        """
+        common, count = self.measure_common_work(ensemble), count_answering(ensemble)
+        size = count if common == 1 else min(count, max(1, math.ceil(round(common / (1 - common), 6))))
+        numbers = range(count) if ensemble.chosen is None else ensemble.chosen
+        steps = [self.choose(ensemble, numbers[first : first + size]) for first in range(0, count, size)]
+        return [Step(step, self.measure_work(step)) for step in steps]
+
+    def measure_work(self, ensemble: "Ensemble") -> float:
+        """The FLOPs of all members together in evaluation mode, in units of those of one member alone."""
+        common = self.measure_common_work(ensemble)
+        return common + count_answering(ensemble) * (1 - common)
+
+    def measure_common_work(self, ensemble: "Ensemble") -> float:
+        """The share of a member's FLOPs that members have in common, and that run once for all; it is measured once a plan."""
+        if ensemble.count_members(training=False) == 1:
+            return 0.0
+        if self._common_work[0] is not self.plan:
+            with torch.no_grad(), keep_random_state(ensemble):
+                one, two = (count_call_flops(partial(self.choose(ensemble, range(k)), self.example)) for k in (1, 2))
+            self._common_work = self.plan, min(max(2 - two / one, 0.0), 1.0) if one and two else 0.0
+        return self._common_work[1]
 
     def lay_out(self, x: Any) -> Any:
         """The batch in the memory layout that the ensemble takes fastest. The numbers are the same."""
@@ -221,11 +263,9 @@ def repeats_nothing(ensemble: "Ensemble", plan: Plan, members: int) -> bool:
     return members > 1 and not ensemble.sampled and not plan.has_trunk
 
 
-def copy_with_samples(ensemble: "Ensemble", samples: int) -> "Ensemble":
-    """A copy that shares everything with this ensemble and answers by another number of draws."""
-    twin = copy.copy(ensemble)
-    twin._samples = samples
-    return twin
+def count_answering(ensemble: "Ensemble", training: bool = False) -> int:
+    """How many members answer: those that were chosen, or all that there are in this mode."""
+    return ensemble.count_members(training) if ensemble.chosen is None else len(ensemble.chosen)
 
 
 def shares_batchnorm(ensemble: "Ensemble") -> bool:

@@ -1,7 +1,9 @@
 """Counting the FLOPs of a call in one thread, while other threads run networks, too."""
 
+from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 
@@ -21,6 +23,20 @@ class FlopCounter(FlopCounterMode):
     def __init__(self) -> None:
         super().__init__(display=False)
         self.mod_tracker: Any = _NoModules()
+
+
+def count_call_flops(run: Callable[[], Any]) -> int | None:
+    """The FLOPs of a call by torch's own counter; None where the call, or the counting of it, is not possible."""
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)  # the counter does not know the fused transformer kernels
+    try:
+        with FlopCounter() as counter:
+            run()
+        return counter.get_total_flops()
+    except (RuntimeError, NotImplementedError, TypeError, ValueError):
+        return None
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)
 
 
 class _NoModules:

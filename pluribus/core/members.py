@@ -122,7 +122,7 @@ class MemberLayer(Converted):
             return call_in_pass(self._recall(), self.forward, x)
         shared = current.only is not None or self.gets_shared_rows(current)
         self.check_rows(current, x)
-        y = self.respond(pytrees.split_members(x, 1 if shared else current.count))
+        y = self.respond(pytrees.split_members(x, 1 if shared else current.computed))
         return pytrees.join_members(y if current.probe is None else self.mark(y))
 
     # --- what the pass says ---------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ class MemberLayer(Converted):
         each = current.plan.layers.get(self.place, UNKNOWN).rows_each
         if current.only is not None or each is None:
             return
-        expected = each * current.rows * (1 if self.gets_shared_rows(current) else current.count)
+        expected = each * current.rows * (1 if self.gets_shared_rows(current) else current.computed)
         if x.shape[0] == expected:
             return
         if is_in_backward():
@@ -180,9 +180,14 @@ class MemberLayer(Converted):
     # --- what `respond` may use -----------------------------------------------------------------------------------
 
     def pick(self, stacked: Tensor) -> Tensor:
-        """Of something kept per member, `[M, …]`, what this pass needs: all of it, or the one member's row, `[1, …]`."""
+        """Of something kept per member, `[M, …]`, the rows of the members that this pass computes."""
         current = get_pass() or self._recall()
-        return stacked if current.only is None else stacked[current.only : current.only + 1]
+        if current.only is None and current.chosen is None:
+            return stacked
+        chosen = list(current.numbers)
+        if chosen == list(range(chosen[0], chosen[0] + len(chosen))):
+            return stacked[chosen[0] : chosen[0] + len(chosen)]  # not by a list of indices, which copies
+        return stacked[chosen]
 
     def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], like: Tensor, per_row: bool = True) -> Tensor:
         """Noise for every member that runs, `[M, *shape]`: `sample` is `torch.randn` or `torch.rand`.
@@ -289,17 +294,21 @@ class PerMember(MemberLayer):
         if carrying:
             self.check_rows(current, carrying[0])
         draws = current.count // len(self.copies)
+        owners = [self.copies[number // draws] for number in current.numbers]
         if current.only is not None:
-            answers = [self.copies[current.only // draws](*args, **kwargs)]
+            answers = [owners[0](*args, **kwargs)]
         elif self.gets_shared_rows(current):
-            answers = [copy(*args, **kwargs) for copy in self.copies for _ in range(draws)]
+            answers = [copy(*args, **kwargs) for copy in owners]
         else:
+            # The draws of one member go through its module in one call.
+            starts = [place for place, copy in enumerate(owners) if place == 0 or copy is not owners[place - 1]]
+            counts = [stop - start for start, stop in zip(starts, [*starts[1:], len(owners)], strict=True)]
             # Not by index: each would go back as a tensor of zeros of the whole's size.
-            split = [leaf.unflatten(0, (len(self.copies), -1)).unbind() for leaf in carrying]
+            split = [leaf.split([count * (len(leaf) // len(owners)) for count in counts]) for leaf in carrying]
             answers = []
-            for copy, *rows in zip(self.copies, *split, strict=True):
+            for start, *rows in zip(starts, *split, strict=True):
                 own, named = pytrees.map_flagged_tensors(flags, functools.partial(_take_next, iter(rows)), (args, kwargs))
-                answers.append(copy(*own, **named))
+                answers.append(owners[start](*own, **named))
         if current.probe is None:
             return pytrees.concatenate(answers) if len(answers) > 1 else answers[0]
         count = current.computed

@@ -1,13 +1,14 @@
 """Ensembles side by side, which answer as one."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .ensemble import Ensemble
-from .execution import CHUNK_SIZE, Executor
+from .execution import CHUNK_SIZE, Executor, Step, count_answering
 from .folding import Chain
 from .losses import Criterion
 from .passes import Branch, Plan
@@ -42,10 +43,25 @@ class PartsExecutor(Executor):
         parts = list_parts(ensemble)
         pieces = [piece for part in parts for piece in part.executor.split(part)]
         answer = max(1 if part.executor.plan is None else part.executor.plan.answer_size for part in parts)
-        numbers = ensemble.count_members(training=False) * answer * self.choose_chunk_rows(ensemble)
+        numbers = count_answering(ensemble) * answer * self.choose_chunk_rows(ensemble)
         if len(pieces) == len(parts) and numbers <= CHUNK_SIZE:
             return [ensemble]
         return [copy_with_parts(ensemble, [piece]) for piece in pieces]
+
+    def choose(self, ensemble: Ensemble, numbers: Sequence[int]) -> Ensemble:
+        parts, chosen = list_parts(ensemble), list[tuple[Ensemble, list[int]]]()
+        owners = [(part, number) for part in parts for number in range(part.count_members(training=False))]
+        for part, number in (owners[place] for place in numbers):
+            if not chosen or chosen[-1][0] is not part:
+                chosen.append((part, []))
+            chosen[-1][1].append(number)
+        return copy_with_parts(ensemble, [part.executor.choose(part, own) for part, own in chosen])
+
+    def list_steps(self, ensemble: Ensemble) -> list[Step]:
+        return [step for part in list_parts(ensemble) for step in part.executor.list_steps(part)]
+
+    def measure_work(self, ensemble: Ensemble) -> float:
+        return sum(part.executor.measure_work(part) for part in list_parts(ensemble))
 
 
 def list_parts(ensemble: nn.Module) -> list[Ensemble]:
@@ -77,7 +93,7 @@ class Deep(Ensemble):
         self.executor = PartsExecutor()
 
     def count_members(self, training: bool) -> int:
-        return sum(part.count_members(training and part.training) for part in list_parts(self))
+        return sum(count_answering(part, training and part.training) for part in list_parts(self))
 
     def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
         """Every part deals for itself."""

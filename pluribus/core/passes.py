@@ -114,6 +114,8 @@ class Pass:
     plan: Plan = Plan(Branch("input"))
     only: int | None = None
     """Run this member alone, on a plain batch."""
+    chosen: tuple[int, ...] | None = None
+    """Run these members, in this order; None runs all."""
     dealt: bool = False
     """The batch enters the network branched: each member has rows of its own."""
     probe: Probe | None = None
@@ -123,7 +125,16 @@ class Pass:
     @property
     def computed(self) -> int:
         """How many members this pass computes."""
-        return self.count if self.only is None else 1
+        if self.only is not None:
+            return 1
+        return self.count if self.chosen is None else len(self.chosen)
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The numbers of the members that this pass computes."""
+        if self.only is not None:
+            return (self.only,)
+        return range(self.count) if self.chosen is None else self.chosen
 
 
 _thread = threading.local()

@@ -5,62 +5,33 @@ the chunk at hand, and averages for every row. Both ways run the same chunks and
 """
 
 import math
-import sys
-from collections.abc import Iterator
-from types import FrameType
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from . import pytrees
-from .errors import PluribusError
 from .modes import get_evaluation_copy
 from .predictive import Predictive, PredictiveSummary, Task, compute_disagreement, count_votes
 from .row_buffer import RowBuffer
-from .spec import require_count
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
 
 
-def predict_rows(
-    ensemble: "Ensemble", x: Any, batch_size: int | None = None, members: bool = True
-) -> Predictive | PredictiveSummary:
-    """The answer to all rows of a batch or loader in evaluation mode, without gradients: see `Ensemble.predict`."""
-    if batch_size is not None:
-        require_count("batch_size", batch_size, 1, "rows are answered in chunks of at least one")
-    answer = predict_members if members else predict_summary
-    try:
-        if not torch.is_grad_enabled():
-            return answer(ensemble, x, batch_size)
-        with torch.no_grad():
-            return answer(ensemble, x, batch_size)
-    except RecursionError:
-        if count_predictions() > 1:
-            raise PluribusError(
-                "predict calls itself without end: a hook, or a module of the network, calls predict of the ensemble that it "
-                "is part of, and is called again by it; let it do nothing while such a call of its own runs"
-            ) from None
-        raise
-
-
-def count_predictions() -> int:
-    """How many predictions run in this thread, one inside the other."""
-    count, frame = 0, cast(FrameType | None, sys._getframe())
-    while frame is not None:
-        count, frame = count + (frame.f_code is predict_rows.__code__), frame.f_back
-    return count
-
-
-def predict_members(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Predictive:
-    """The outputs of all members for a batch, or for all batches of a loader."""
+def predict_members(
+    ensemble: "Ensemble", x: Any, batch_size: int | None = None, chosen: Sequence[int] | None = None
+) -> Predictive:
+    """The outputs of all members, or of those that are `chosen`, for a batch, or for all batches of a loader."""
     if not pytrees.is_loader(x):
-        size, groups = choose_sizes(ensemble, x, batch_size)
+        size, twin = prepare_copy(ensemble, x, batch_size, chosen)
+        groups = ensemble.executor.split(twin)
         if len(groups) == 1 and pytrees.count_rows(x) <= size:
             return Predictive(groups[0](ensemble.executor.lay_out(x)), ensemble.task)
     buffer = RowBuffer(1, pytrees.count_all_rows(x))
-    for chunk, groups in split_work(ensemble, x, batch_size):
+    for chunk, twin in split_rows(ensemble, x, batch_size, chosen):
+        groups = ensemble.executor.split(twin)
         sizes = [group.members for group in groups]
         for number, group in enumerate(groups):
             outputs = group(chunk)
@@ -72,13 +43,13 @@ def predict_members(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Pre
     return Predictive(buffer.get_rows(), ensemble.task)
 
 
-def predict_summary(ensemble: "Ensemble", x: Any, batch_size: int | None) -> PredictiveSummary:
+def predict_summary(ensemble: "Ensemble", x: Any, batch_size: int | None = None) -> PredictiveSummary:
     """The averages over the members for a batch, or for all batches of a loader."""
     expected, sums = pytrees.count_all_rows(x), RunningSums(ensemble.task)
     buffers: dict[str, RowBuffer] = {}
-    for chunk, groups in split_work(ensemble, x, batch_size):
+    for chunk, twin in split_rows(ensemble, x, batch_size):
         sums = RunningSums(ensemble.task)
-        for group in groups:
+        for group in ensemble.executor.split(twin):
             sums.add(group(chunk))
         for name, values in sums.compute_averages().items():
             buffer = buffers.setdefault(name, RowBuffer(0, expected))
@@ -86,28 +57,32 @@ def predict_summary(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Pre
     return PredictiveSummary(sums.count, {name: buffer.get_rows() for name, buffer in buffers.items()}, ensemble.task)
 
 
-def split_work(ensemble: "Ensemble", x: Any, batch_size: int | None) -> Iterator[tuple[Any, "list[Ensemble]"]]:
-    """Every chunk of rows, and the ensembles that answer it, each for a part of the members, in evaluation mode.
+def split_rows(
+    ensemble: "Ensemble", x: Any, batch_size: int | None, chosen: Sequence[int] | None = None
+) -> "Iterator[tuple[Any, Ensemble]]":
+    """Every chunk of rows, and a copy of the ensemble that answers it, in evaluation mode, by the `chosen` members alone.
 
     Raises `ValueError` if x is a loader without batches.
     """
     count = 0
     for batch in map(pytrees.leave_targets_out, x) if pytrees.is_loader(x) else [x]:
-        size, groups = choose_sizes(ensemble, batch, batch_size)
+        size, twin = prepare_copy(ensemble, batch, batch_size, chosen)
         for start in range(0, max(pytrees.count_rows(batch), 1), size):
             count += 1
-            yield ensemble.executor.lay_out(pytrees.slice_rows(batch, start, size)), groups
+            yield ensemble.executor.lay_out(pytrees.slice_rows(batch, start, size)), twin
     if count == 0:
         raise ValueError("a loader must yield at least one batch, got none")
 
 
-def choose_sizes(ensemble: "Ensemble", x: Any, batch_size: int | None) -> "tuple[int, list[Ensemble]]":
-    """How many rows of a batch to answer at once, and by which ensembles, in evaluation mode, one after the other."""
+def prepare_copy(ensemble: "Ensemble", x: Any, batch_size: int | None, chosen: Sequence[int] | None) -> "tuple[int, Ensemble]":
+    """How many rows of a batch to answer at once, and the copy of the ensemble that answers them."""
     executor = ensemble.executor
     if executor.plan is None:
         executor.prepare(ensemble, x)
     twin = get_evaluation_copy(ensemble)
-    return batch_size or executor.choose_chunk_rows(twin), executor.split(twin)
+    if chosen is not None:
+        twin = executor.choose(twin, chosen)
+    return batch_size or executor.choose_chunk_rows(twin), twin
 
 
 class RunningSums:
@@ -145,6 +120,10 @@ class RunningSums:
                 mean = self.mean + shift * (count / total)
             self.mean, self.squares = mean, squares
         self.count += count
+
+    def keep_rows(self, which: Tensor) -> None:
+        """Go on with some of the rows of a classification, which a mask `[B]` names."""
+        self.log_sum, self.entropy, self.votes = self.log_sum[which], self.entropy[which], self.votes[which]
 
     def compute_averages(self) -> dict[str, Tensor]:
         """The averages over all members that were added, by the names that they have in a `PredictiveSummary`."""

@@ -68,7 +68,7 @@ class RandomWeights(MemberLayer):
         if self.instead is None:
             return super().forward(x)
         y, current = self.affine(x, self.instead, self.offset), self.current
-        return pytrees.repeat_rows(y, current.count) if current.only is None and self.gets_shared_rows(current) else y
+        return pytrees.repeat_rows(y, current.computed) if current.only is None and self.gets_shared_rows(current) else y
 
     def measure_deviation(self, x: Tensor, variance: Callable[[], Tensor]) -> Tensor:
         """The standard deviation of the response to each row of x, of weights with this variance."""

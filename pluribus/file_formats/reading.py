@@ -5,6 +5,8 @@ twice, that hold NaN, infinity or a whole number of more than 100 digits, and YA
 of aliases can stand for gigabytes. Every refusal is a FileError with one sentence.
 """
 
+import copy
+import functools
 import json
 import math
 from pathlib import Path
@@ -109,6 +111,11 @@ def parse_yaml(text: str) -> dict[str, Any]:
 
 def parse_yaml_value(text: str) -> Any:
     """Parse any YAML value, within the limits. Raises ValueError with a phrase about what is wrong."""
+    return copy.deepcopy(_parse_yaml_once(text))
+
+
+@functools.lru_cache(maxsize=16)  # a run reads its configuration five times, and PyYAML takes milliseconds for each
+def _parse_yaml_once(text: str) -> Any:
     try:
         content = yaml.load(text, Loader=_Loader)
     except RecursionError:

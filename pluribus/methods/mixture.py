@@ -16,7 +16,7 @@ What the paper leaves open, and what we do: coefficients are drawn semi-orthogon
 ancestors' code), each layer's then scaled to length one, so that it starts with the variance of a template; templates are
 normal at the scale of the layers that they replace, and a blob's numbers at the root mean square of all of them; losses are
 summed ("mean" by option); what flooring leaves of the budget goes to the groups with the largest remainders, so that it is met
-to within one template, up to the most that the layers can mix. A group has at least two templates (M if disjoint): with one,
+to within one template, up to the most that the layers can mix. A group has at least two templates: with one,
 members would differ in sign and scale only, and the scale is undone by the normalisation that follows.
 
 The steps of SGD are those of a plain network, because gradients are scaled. Without that, a step would move the weights w of a
@@ -29,25 +29,23 @@ and the scale (about 0.02) in the coefficients, a step moved w by 0.1 %, where i
 "MixtureEnsembles: Leveraging Parameter Sharing for Efficient Ensembles", 2021; Savarese & Maire, 2019; Plummer et al., 2020.
 """
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-import torch
 from torch import Tensor, nn
 
-from ..core.affine import AFFINE, NORMS, get_weight_and_bias
+from ..core.affine import AFFINE, NORMS
 from ..core.describe import Change, count_parameters
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
-from ..core.initialization import measure_scale
 from ..core.members import Converted, PerMember, name_layers
 from ..core.parts import Deep
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Patterns, Subject, carry_hooks_to_converted, copy_with, is_within
-from ..core.templates import Bank, Blob, Group, Mixed, MixedPart, draw_coefficients
+from ..core.template_budget import BankUse, Budget, describe_banks, describe_budget
+from ..core.templates import Mixed, MixedPart
 
 
 @dataclass(frozen=True)
@@ -55,9 +53,9 @@ class Mixture(Spec):
     """Mix every member's weights from common templates, within a budget of `parameters`.
 
     `parameters` is a ratio to the network's own (a float, 1.0) or a count (an int). `disjoint` gives every member templates of
-    its own. `blob=None` uses the single blob where the budget calls for it; True and False force the choice. `per_layer` gives
-    a layer without a partner of its shape a bank of its own, if the budget reaches for two templates of it. `of` makes every
-    member an ensemble of that spec.
+    its own, in groups with enough of them. `blob=None` uses the single blob where the budget calls for it; True and False force
+    the choice. `per_layer` gives a layer without a partner of its shape a bank of its own, if the budget reaches for two
+    templates of it. `of` makes every member an ensemble of that spec.
     """
 
     name: ClassVar[str] = "mixture"
@@ -104,21 +102,24 @@ class Mixture(Spec):
     def convert(self, subject: Subject) -> Ensemble:
         if self.of is not None:
             return convert_parts(self, self.of, subject)
-        layers = subject.select(AFFINE, self.include, self.exclude)
-        norms = find_norms(subject)
-        own = sum(count_parameters(norm) for norm in norms.values())
-        base = count_parameters(subject.net)
-        plan = Plan(self, base, base, layers, own)
+        budget, norms = plan_budget(self, subject), find_norms(subject)
         replaced: dict[str, nn.Module] = {
             name: PerMember([copy_with(norm, {}) for _ in range(self.members)]) for name, norm in norms.items()
         }
-        banks = nn.ModuleList()
-        for group, count in plan.banks():
-            bank = Blob(count, group) if plan.blob else Bank(count, group)
-            banks.append(bank)
-            for name, coefficients, where in plan.assign(group, count):
-                replaced[name] = Mixed(subject.modules[name], bank, coefficients, where)
-        return MixtureEnsemble(subject, self, replaced, banks, plan)
+        filled = budget.fill()
+        for use in filled:
+            for name, coefficients, where in use.layers:
+                replaced[name] = Mixed(subject.modules[name], use.bank, coefficients, where)
+        weighted = [name for name, module in subject.modules.items() if any(True for _ in module.parameters(recurse=False))]
+        shared = [name for name in weighted if not any(is_within(name, place) for place in replaced)]
+        return MixtureEnsemble(subject, self, replaced, filled, budget, shared)
+
+
+def plan_budget(spec: Mixture, subject: Subject) -> Budget:
+    """Who gets how many templates. It counts, and needs no numbers: the network may be on the meta device."""
+    base, norms = count_parameters(subject.net), find_norms(subject)
+    layers = subject.select(AFFINE, spec.include, spec.exclude)
+    return Budget(spec, base, base, layers, sum(count_parameters(norm) for norm in norms.values()))
 
 
 def find_norms(subject: Subject) -> dict[str, nn.Module]:
@@ -145,15 +146,14 @@ def convert_parts(spec: Mixture, of: Spec, subject: Subject) -> Ensemble:
     own = (*norms, *converted)
     shared = {name: tensor for name, tensor in parts[0].net.named_parameters() if not any(is_within(name, p) for p in own)}
     whole = count_parameters(parts[0].net)
-    plan = Plan(spec, count_parameters(subject.net), whole, layers, whole - sum(tensor.numel() for tensor in shared.values()))
-    banks, replaced = nn.ModuleList(), dict[str, list[MixedPart]]()
-    for group, count in plan.banks():
-        bank = Blob(count, group) if plan.blob else Bank(count, group)
-        banks.append(bank)
-        for name, alpha, where in plan.assign(group, count):
-            rows = [(alpha[index : index + 1], where[index : index + 1]) for index in range(spec.members)]
+    rest = whole - sum(tensor.numel() for tensor in shared.values())
+    budget = Budget(spec, count_parameters(subject.net), whole, layers, rest)
+    filled, replaced = budget.fill(), dict[str, list[MixedPart]]()
+    for use in filled:
+        for name, alpha, where in use.layers:
+            layer, rows = use.group[name], [slice(index, index + 1) for index in range(spec.members)]
             replaced[name] = [
-                MixedPart(group[name], bank, *row, members=spec.members).train(group[name].training) for row in rows
+                MixedPart(layer, use.bank, alpha[row], where[row], members=spec.members).train(layer.training) for row in rows
             ]
     for index, part in enumerate(parts):
         memo: dict[int, Any] = {id(part.net.get_submodule(name)): new[index] for name, new in replaced.items()}
@@ -161,146 +161,13 @@ def convert_parts(spec: Mixture, of: Spec, subject: Subject) -> Ensemble:
             carry_hooks_to_converted(part.net.get_submodule(name), new[index], memo)
         part.net = copy_with(part.net, memo)
         name_layers(part.net)
-        part.conversion.changes += [Change(name, str(group[name]), "MixedPart") for group in plan.groups for name in group]
+        part.conversion.changes += [Change(name, str(use.group[name]), "MixedPart") for use in filled for name in use.group]
         for name in shared:
             owner, _, parameter = name.rpartition(".")
             if owner not in replaced:
                 setattr(part.net.get_submodule(owner), parameter, parts[0].net.get_parameter(name))
-    return MixtureOfParts(subject, spec, parts, banks, plan)
-
-
-class Plan:
-    """Who gets how many templates. Counts parameters exactly, so that the budget is kept."""
-
-    def __init__(self, spec: Mixture, base: int, whole: int, layers: dict[str, nn.Module], own: int) -> None:
-        """`base` counts the parameters of the user's network, `whole` those of the one that is mixed; of these, `own` are each
-        member's own, apart from the biases of the mixed `layers`."""
-        self.spec = spec
-        self.budget = int(base * spec.parameters) if isinstance(spec.parameters, float) else spec.parameters
-        groups: dict[tuple[type, torch.Size], Group] = {}
-        for name, layer in layers.items():
-            key = type(layer), get_weight_and_bias(layer)[0].shape
-            groups.setdefault(key, Group())[name] = layer
-        alike = [group for group in groups.values() if len(group) > 1]
-        if spec.per_layer:
-            alike = self._add_single_layers(whole, own, alike, [group for group in groups.values() if len(group) == 1])
-        self.blob = bool(spec.blob) or (spec.blob is None and not spec.disjoint and not alike)
-        self._share_out(whole, own, [Group(layers)] if self.blob else alike)
-        if self.total(self.least()) > self.budget and not self.blob and spec.blob is None and not spec.disjoint:
-            self.blob = True
-            self._share_out(whole, own, [Group(layers)])
-        least = self.total(self.least())
-        if least > self.budget:
-            raise ConversionError(
-                f"a budget of {self.budget:,} parameters is too small: with {spec.members} members this network needs "
-                f"at least {least:,}"
-            )
-        self.counts = [self._blob_size()] if self.blob else self._bank_sizes()
-
-    def _add_single_layers(self, whole: int, own: int, alike: list[Group], alone: list[Group]) -> list[Group]:
-        """The groups, with layers of a shape of their own added, the smallest first, while each can have its templates."""
-        self.blob = False
-        for group in sorted(alone, key=lambda one: one.size):
-            self._share_out(whole, own, [*alike, group])
-            if self.total(self.least()) > self.budget:
-                break
-            alike = [*alike, group]
-        return alike
-
-    def _share_out(self, base: int, own: int, groups: list[Group]) -> None:
-        """What is no template and no coefficient: each member's norms and biases, and all that the members share."""
-        if not groups:
-            raise ConversionError("no two layers have the same type and shape, so there is nothing to share: use blob=True")
-        self.groups = groups
-        self.weights = sum(group.weights for group in groups)
-        biases = sum(group.biases for group in groups)
-        self.fixed = base + (own + biases) * (self.spec.members - 1) - self.weights
-
-    def least(self) -> list[int]:
-        """The fewest templates with which members can part: one template for two of them would make them equal up to scale,
-        which normalisation undoes."""
-        if self.blob:
-            return [next(size for size in itertools.count(self.spec.templates) if self._distinct(size))]
-        return [self.spec.members if self.spec.disjoint else 2] * len(self.groups)
-
-    def total(self, counts: list[int]) -> int:
-        """All parameters of the ensemble."""
-        if self.blob:
-            return self.fixed + counts[0] + self.spec.members * self.spec.templates * len(self.groups[0])
-        banks = zip(self.groups, counts, strict=True)
-        return self.fixed + sum(count * group.size + self._coefficients(group, count) for group, count in banks)
-
-    def _coefficients(self, group: Group, count: int) -> int:
-        return self.spec.members * len(group) * self._count_mixed(count)
-
-    def _count_mixed(self, count: int) -> int:
-        """How many templates a layer mixes."""
-        return min(self.spec.templates, count // self.spec.members if self.spec.disjoint else count)
-
-    def _most(self, group: Group) -> int:
-        """More templates than this would never be used."""
-        return self.spec.templates * len(group) * (self.spec.members if self.spec.disjoint else 1)
-
-    def _bank_sizes(self) -> list[int]:
-        """Shares of the budget in whole templates. What flooring leaves goes to the largest remainders."""
-        left = self.budget - self.fixed - sum(self._coefficients(g, self._most(g)) for g in self.groups)
-        exact = [left * group.weights / self.weights / group.size for group in self.groups]
-        least = self.least()
-        counts = [max(n, min(int(e), self._most(g))) for e, g, n in zip(exact, self.groups, least, strict=True)]
-        while self.total(counts) > self.budget:  # some group got its least at the cost of the others
-            fewer = [index for index, count in enumerate(counts) if count > least[index]]
-            counts = _plus(counts, max(fewer, key=lambda index: counts[index] - exact[index]), -1)
-        while True:
-            more = [
-                index
-                for index, group in enumerate(self.groups)
-                if counts[index] < self._most(group) and self.total(_plus(counts, index)) <= self.budget
-            ]
-            if not more:
-                return counts
-            counts = _plus(counts, max(more, key=lambda index: exact[index] - counts[index]))
-
-    def _blob_size(self) -> int:
-        sizes = range(min(self.spec.templates * self.weights, self.budget - self.total([0])), 0, -1)
-        return next(size for size in sizes if self._distinct(size))
-
-    def _distinct(self, size: int) -> bool:
-        """Whether a layer's templates begin at different places of a blob of this size: else they would be the same."""
-        layers = {get_weight_and_bias(layer)[0].numel() for layer in self.groups[0].values()}
-        return all(layer * steps % size for layer in layers for steps in range(1, self.spec.templates))
-
-    def count_unused(self) -> int:
-        """What of the budget is left because no layer would mix more templates."""
-        full = [self.spec.templates * self.weights] if self.blob else [self._most(group) for group in self.groups]
-        return self.budget - self.total(self.counts) if self.counts == full else 0
-
-    def banks(self) -> list[tuple[Group, int]]:
-        return list(zip(self.groups, self.counts, strict=True))
-
-    def assign(self, group: Group, count: int) -> list[tuple[str, Tensor, Tensor]]:
-        """For every layer: its name, coefficients `[M, t]`, and which templates (or where in the blob) `[M, t]`."""
-        spec = self.spec
-        each = spec.templates if self.blob else self._count_mixed(count)
-        like, _ = get_weight_and_bias(next(iter(group.values())))
-        alphas = torch.stack([draw_coefficients(len(group), each) for _ in range(spec.members)]).to(like)
-        result, pointer = [], 0
-        for j, (name, layer) in enumerate(group.items()):
-            if self.blob:
-                size = get_weight_and_bias(layer)[0].numel()
-                where = torch.tensor([(pointer + k * size) % count for k in range(each)]).expand(spec.members, each)
-                pointer += each * size
-            elif spec.disjoint:  # member i has the templates i, i + M, i + 2M, …
-                own = [torch.arange(i, count, spec.members) for i in range(spec.members)]
-                where = torch.stack([o[(each * j + torch.arange(each)) % len(o)] for o in own])
-            else:
-                where = ((each * j + torch.arange(each)) % count).expand(spec.members, each)
-            start = measure_scale(get_weight_and_bias(layer)[0]) / group.scale if self.blob else 1.0
-            result.append((name, alphas[:, j] * start, where))
-        return result
-
-
-def _plus(counts: list[int], index: int, step: int = 1) -> list[int]:
-    return [count + step * (position == index) for position, count in enumerate(counts)]
+    owners = dict.fromkeys(name.rpartition(".")[0] for name in shared)
+    return MixtureOfParts(subject, spec, parts, filled, budget, [name for name in owners if name not in replaced])
 
 
 class MixtureEnsemble(Ensemble):
@@ -309,35 +176,38 @@ class MixtureEnsemble(Ensemble):
         subject: Subject,
         spec: Mixture,
         replaced: dict[str, nn.Module],
-        banks: nn.ModuleList,
-        plan: Plan,
+        filled: list[BankUse],
+        budget: Budget,
+        shared: list[str],
     ) -> None:
         super().__init__(subject, spec, spec.members, replaced)
-        self.banks = banks
+        self.banks = nn.ModuleList(use.bank for use in filled)
         self.reduction = spec.loss
-        self.conversion.notes += describe_budget(plan)
+        self.conversion.details |= describe_banks(filled, shared)
+        self.conversion.notes += describe_budget(budget)
+        deployed = spec.members * count_parameters(subject.net)
+        self.conversion.notes.append(f"deployed by fold() as {spec.members} plain networks: {deployed:,} parameters")
 
 
 class MixtureOfParts(Deep):
     """Ensembles side by side, whose plain layers are mixed from common banks."""
 
-    def __init__(self, subject: Subject, spec: Mixture, parts: list[Ensemble], banks: nn.ModuleList, plan: Plan) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        spec: Mixture,
+        parts: list[Ensemble],
+        filled: list[BankUse],
+        budget: Budget,
+        shared: list[str],
+    ) -> None:
         super().__init__(subject, spec, parts)
-        self.banks = banks
-        self.conversion.notes += describe_budget(plan)
+        self.banks = nn.ModuleList(use.bank for use in filled)
+        self.conversion.details |= describe_banks(filled, shared)
+        self.conversion.notes += describe_budget(budget)
 
     def objective(self, outputs: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         """The sum of the members' losses, or their mean."""
         assert isinstance(self.spec, Mixture)
         total = super().objective(outputs, *args, **kwargs)
         return total / self.spec.members if self.spec.loss == "mean" else total
-
-
-def describe_budget(plan: Plan) -> list[str]:
-    """What became of the budget, in sentences."""
-    total = plan.total(plan.counts)
-    what = f"one blob of {plan.counts[0]:,}" if plan.blob else f"templates {' + '.join(map(str, plan.counts))}"
-    notes = [f"budget {plan.budget:,} parameters, used {total:,}: {what}"]
-    if plan.count_unused() > 0:
-        notes.append(f"it could not use {plan.count_unused():,} parameters: mix more templates= a layer")
-    return notes

@@ -174,7 +174,8 @@ def _draw_labels(figure: "Figure", axes: "Axes", points: list[Point], factor: fl
     """Draw the names beside their points. A thin line leads from a point to a name that is further away."""
     from matplotlib.patheffects import withStroke
 
-    figure.draw_without_rendering()  # this lays out the axes, whose position is needed below
+    if (layout := figure.get_layout_engine()) is not None:
+        layout.execute(figure)  # the position of the axes is needed below
     scale = figure.dpi / 72
 
     def pixel(x: float, y: float) -> tuple[float, float]:

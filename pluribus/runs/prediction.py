@@ -14,6 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.answering import choose_members
+from ..core.anytime import AnytimePredictive
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError, PluribusError
 from ..core.files import NOT_FINITE
@@ -28,6 +30,7 @@ from ..data.image_folder import decode
 from ..data.npz import to_single
 from ..data.table_files import SUFFIXES, read_table
 from ..metrics.streaming import Tally
+from .config import ConfigError
 from .consent import Trust
 from .loading import load_run, set_samples
 from .run_folder import open_run
@@ -99,7 +102,14 @@ class EvaluationCase:
 
 
 def predict_files(
-    path: Path, files: Sequence[Path], samples: int | None = None, as_text: bool = False, trust: Trust = False
+    path: Path,
+    files: Sequence[Path],
+    samples: int | None = None,
+    as_text: bool = False,
+    trust: Trust = False,
+    members: int | Sequence[int] | None = None,
+    until: float | None = None,
+    report: Callable[[str], None] | None = None,
 ) -> Iterator[dict[str, Any]]:
     """Predict every row of every file with the run in the folder `path`, in order.
 
@@ -108,27 +118,60 @@ def predict_files(
     regression, `value` and `spread` (the standard deviation of the members). With `as_text` all of them but the probabilities
     are texts for a table. A row without a finite answer has None for each of these, and an `error`; after the last row a
     NotFiniteError is then raised. `trust` names factories that the run's files may name, as in `pluribus.compare`.
+
+    `members` and `until` are those of `ensemble.predict`. With `until` each row also has the number of `members` that it used;
+    after the last one, `report` is called with a sentence about the passes that were saved.
     """
     made, config, about, preparation = load_run(open_run(path), trust)
     if samples is not None:
         set_samples(made, samples)
+    check_members(made, members, until)
+    asked: list[AnytimePredictive] = []
     lost, first, total = 0, "", 0
     for number, file in enumerate(files):
         rows = read_rows(file, preparation, tuple(about["shape"]), config.data.get("header"))
         set_seed(derive_seed(config.seed, EVALUATION_SEED, number))
         like = next(made.parameters())
-        p = made.predict(preparation(rows).to(like.device, like.dtype), members=False)
+        x = preparation(rows).to(like.device, like.dtype)
+        p: Predictive | PredictiveSummary
+        if until is not None:
+            p = made.predict(x, members=True if members is None else members, until=until)
+            asked.append(p)
+        else:
+            p = made.predict(x, members=False) if members is None else made.predict(x, members=members)
         for row, answer in enumerate(format_predictions(made, p, about["classes"], preparation)):
             found = {"file": str(file), "row": row} | answer
             total += 1
             if "error" in found:
                 lost, first = lost + 1, first or f"{file}, row {row}"
             yield format_row(found, preparation) if as_text else found
+    if report is not None and asked:
+        report(describe_saved_passes(asked))
     if lost:
         raise NotFiniteError(
             f"the run has no finite answer to {lost:,} of {total:,} rows, the first is {first}: the network overflows there, "
             "as it does on very large inputs"
         )
+
+
+def check_members(ensemble: Ensemble, members: int | Sequence[int] | None, until: float | None) -> None:
+    """Raise ConfigError if there are no such members, or no class whose probability could reach `until`."""
+    try:
+        choose_members(ensemble, True if members is None else members)
+    except (ValueError, IndexError) as error:
+        raise ConfigError(str(error)) from error
+    if until is not None and not 0 < until <= 1:
+        raise ConfigError(f"until must be a probability above 0, at most 1, got {until}")
+    if until is not None and ensemble.task != "classification":
+        raise ConfigError(f"until= compares the probability of a class, and this is a {ensemble.task}: leave it out")
+
+
+def describe_saved_passes(asked: Sequence[AnytimePredictive]) -> str:
+    """How many members the rows of all files used, and what that saved."""
+    rows = sum(len(p) for p in asked)
+    used = sum(int(p.used.sum()) for p in asked) / rows
+    saved = sum(p.saved * len(p) for p in asked) / rows
+    return f"asked {used:.2f} of {asked[0].count} members on average: {100 * saved:.0f} % of the passes saved"
 
 
 def format_predictions(
@@ -150,12 +193,16 @@ def _format_answers(
             yield {"value": value, "spread": spread}
         return
     columns = (p.labels, p.confidence, p.entropy, p.mutual_information)
-    for label, confidence, entropy, information, probs in zip(*(c.tolist() for c in columns), p.probs.tolist(), strict=True):
+    used = p.used.tolist() if isinstance(p, AnytimePredictive) else [None] * len(p)
+    for label, confidence, entropy, information, count, probs in zip(
+        *(c.tolist() for c in columns), used, p.probs.tolist(), strict=True
+    ):
         yield {
             "label": classes[label],
             "confidence": confidence,
             "uncertainty": entropy,
             "mutual_information": information,
+            **({} if count is None else {"members": count}),
             "probabilities": dict(zip(classes, probs, strict=True)),
         }
 

@@ -16,6 +16,8 @@ from pluribus.analysis.weight_plane import (
     list_corners,
     load_mixture,
 )
+from tests.contract_rows import METHODS
+from tests.networks import NestedMLP, vectors
 
 
 def make(spec, *, norm=False):
@@ -93,6 +95,54 @@ def test_estimated_statistics_are_those_of_the_rows():
     torch.testing.assert_close(net[1].running_var, net[0](x).var(0).detach())
     assert net[1].momentum == 0.1
     assert not net[1].training
+
+
+def test_in_training_mode_every_batch_has_its_own_statistics_and_nothing_is_changed(rows):
+    """As `net.train()` would answer, batch by batch; in evaluation mode the running statistics would be wrong."""
+    ensemble, (x, y) = make(pluribus.DeepEnsemble(members=2), norm=True).eval(), rows
+    before = {name: value.clone() for name, value in ensemble.state_dict().items()}
+    found = map_weight_line(ensemble, x, y, points=3, batchnorm_batch=30)
+    for name, value in ensemble.state_dict().items():
+        assert torch.equal(value, before[name]), name
+    for place, share in ((0, 0.0), (1, 0.5), (2, 1.0)):
+        network = ensemble.member(0)
+        first, second = (ensemble.member(index).state_dict() for index in (0, 1))
+        network.load_state_dict({name: torch.lerp(first[name].float(), second[name].float(), share) for name in first})
+        logits = torch.cat([network.train()(part) for part in x.split(30)])
+        assert found.nll[place].item() == pytest.approx(nn.functional.cross_entropy(logits, y).item(), rel=1e-5)
+    assert not torch.allclose(found.nll, map_weight_line(ensemble, x, y, points=3).nll, rtol=1e-3)
+    one = map_weight_plane(make(pluribus.DeepEnsemble(members=3), norm=True), x, y, points=2, batchnorm_batch=30)
+    assert one.accuracy.isfinite().all()
+    with pytest.raises(ValueError, match="choose one of them"):
+        map_weight_line(ensemble, x, y, batchnorm_batch=30, batchnorm_rows=x)
+    with pytest.raises(ValueError, match="at least 2"):
+        map_weight_line(ensemble, x, y, batchnorm_batch=1)
+
+
+FIXED = [name for name, row in METHODS.items() if row.plain_members and row.members > 1 and "mimo" not in name]
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_the_ends_of_a_line_are_the_members_of_every_method_that_has_some(name):
+    torch.manual_seed(0)
+    ensemble, x, y = pluribus.ensemble(NestedMLP(), METHODS[name].spec), vectors(30), torch.arange(30) % 3
+    p = ensemble.predict(x, members=[1, 0])
+    found = map_weight_line(ensemble, x, y, members=(1, 0), points=3)
+    for place, member in ((0, 0), (2, 1)):
+        expected = nn.functional.nll_loss(p.member_log_probs[member], y).item()
+        assert found.nll[place].item() == pytest.approx(expected, rel=1e-4)
+
+
+def test_between_two_members_of_a_mixture_are_the_coefficients_between_theirs():
+    torch.manual_seed(0)
+    ensemble = pluribus.ensemble(NestedMLP().double(), pluribus.Mixture(members=2, parameters=2.0))
+    networks = list_corners(ensemble, (0, 1))[0]
+    states = [{name: value.clone() for name, value in network.state_dict().items()} for network in networks]
+    load_mixture(networks[0], states, torch.tensor([0.25, 0.75]))
+    layer = ensemble.net.body[1][0]
+    between = 0.25 * layer.coefficients[:1] + 0.75 * layer.coefficients[1:]
+    weight = layer.weights(between, layer.where[:1])[0]
+    torch.testing.assert_close(networks[0].body[1][0].weight, weight, rtol=0, atol=1e-12, check_stride=False)
 
 
 def test_what_has_no_plane_is_refused(rows):

@@ -4,10 +4,6 @@ import re
 
 import pytest
 
-nbformat = pytest.importorskip("nbformat")
-nbclient = pytest.importorskip("nbclient")
-pytest.importorskip("ipykernel")
-
 NETWORK = """
 import torch, pluribus
 from torch import nn
@@ -34,6 +30,7 @@ pluribus.evaluate(ensemble, pluribus.data.load("digits"))
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
+    nbformat, nbclient, _ = map(pytest.importorskip, ("nbformat", "nbclient", "ipykernel"))
     cells = [nbformat.v4.new_code_cell(text) for text in (NETWORK, COMPARE, EVALUATE)]
     made = nbformat.v4.new_notebook(cells=cells)
     return nbclient.NotebookClient(made, timeout=300, resources={"metadata": {"path": tmp_path_factory.mktemp("nb")}}).execute()

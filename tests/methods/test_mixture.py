@@ -92,6 +92,16 @@ def test_disjoint_members_have_no_template_in_common():
         assert used[0] | used[1] | used[2] == set(range(len(bank.templates)))
 
 
+def test_disjoint_members_use_templates_again_where_there_are_fewer_than_members():
+    net = nn.Sequential(*[nn.Conv2d(4, 4, 3, padding=1, bias=False) for _ in range(3)], nn.Flatten(), nn.Linear(64, 2))
+    ensemble = pluribus.ensemble(net, Mixture(members=4, parameters=int(count(net) + 4 * 3 * 3), disjoint=True))
+    assert len(ensemble.banks[0].templates) == 3
+    layers = [module for module in ensemble.net if isinstance(module, Mixed)]
+    assert all(sorted(where) == [0, 1, 2] for layer in layers for where in layer.where.tolist())
+    weights = torch.stack([layers[0].coefficients[member] for member in range(4)])
+    assert torch.pdist(weights).min() > 0.01
+
+
 def test_a_weight_is_the_mixture_of_its_templates():
     ensemble = pluribus.ensemble(ResidualCNN().double(), Mixture(members=2, parameters=2.0))
     layer = ensemble.net.blocks[2].conv1

@@ -36,7 +36,7 @@ TRIALS = (
     "Rates of log α, warm-ups and the narrow network at scale cpu were found by trial, by whether a transition shows on test "
     "rows in the time that there is. The trials are not recorded."
 )
-TRACKED = {"smoke": 100, "cpu": 2_000, "paper": 10_000}
+TRACKED = {"smoke": 40, "cpu": 2_000, "paper": 10_000}
 """Test rows on which phases are tracked."""
 WIDTHS = {"smoke": 0.05, "cpu": 0.125, "paper": 1.0}
 """Channels of the VGG-like network as a share of the paper's."""

@@ -26,7 +26,7 @@ THRESHOLD = 1.5
 """The paper's log10 κ₀."""
 BINS = np.linspace(-12, 6, 73)
 SHARES = (0.0, 0.5, 0.8, 0.9, 0.94, 0.96, 0.97, 0.98, 0.985, 0.99, 0.995, 0.998)
-ROWS = {"smoke": 100, "cpu": 10_000, "paper": 60_000}
+ROWS = {"smoke": 40, "cpu": 10_000, "paper": 60_000}
 
 
 def list_cells(scale: str) -> dict[str, Json]:

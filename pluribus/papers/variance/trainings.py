@@ -113,7 +113,7 @@ def load_training_data(training: Training, workspace: Workspace) -> Data:
     return data
 
 
-DIGITS_TO_TEST = 100
+DIGITS_TO_TEST = 40
 """Test rows of the enlarged digits: the scale smoke shows that everything runs, and needs few."""
 
 
