@@ -9,9 +9,8 @@ In GDAS h_k is 1 going forward and p_k going back (straight-through), so only th
 
     ∂L/∂α_j = ⟨∂L/∂y, o_k(x)⟩ · p_k (δ_kj − p_j) / τ
 
-One draw serves all cells in a pass. The authors' code also adds the gates of the operations that were not chosen, which are 0,
-as numbers to the answer. That gives α a gradient of ⟨∂L/∂y, 1⟩ for each of them, which knows nothing of these operations; the
-paper does not have it, and neither has this.
+One draw serves all cells in a pass. To add the gates of the operations that were not chosen, which are 0, as numbers to the
+answer would give α a gradient of ⟨∂L/∂y, 1⟩ for each of them, which knows nothing of these operations: this does not.
 
 A gate of GDAS has no gradient where its edge is the only one that leads to a node, and all that follows that node is batch
 normalisation: the loss does not depend on the scale of what is normalised. So GDAS learns nothing in a chain of edges.
