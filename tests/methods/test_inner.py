@@ -170,6 +170,12 @@ def test_it_stores_m_copies_and_no_spare():
     assert counted.flops == counted.deployed_flops == counted.base_flops
 
 
+def test_it_has_one_member():
+    ensemble = pluribus.ensemble(nn.Linear(3, 2), Inner(copies=5))
+    predicted = ensemble.predict(torch.randn(7, 3))
+    assert ensemble.members == len(predicted.members) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [({"copies": 1}, "at least 2"), ({"init": "best"}, "one of 'keep', 'paper'"), ({"fold": "max"}, "one of 'mean'")],

@@ -139,3 +139,8 @@ def test_the_page_tells_that_the_initialisation_cancels_the_reduction():
     cells = {name: {"found": cell} for name, cell in build_found().items()}
     assert "4 layers of IENs have 1.00 times the variance" in list_findings({"inner/figure-2": {"cells": cells}})[0]
     assert list_findings({}) == []
+
+
+def test_the_tables_have_no_recipe_yet():
+    """docs/inner.md says so: a recipe for a table changes that page, too."""
+    assert [name for name in load_recipes() if name.startswith("inner/")] == ["inner/figure-2"]
