@@ -49,7 +49,7 @@ _LAZY = {
     "fit": ".training.fit",
 }
 """Names that need more than torch and numpy, and the modules that they are imported from when they are first used."""
-_ROOMS = ("analysis", "data", "models")
+_ROOMS = ("analysis", "data", "models", "search")
 
 
 def __getattr__(name: str) -> Any:
@@ -66,7 +66,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from . import analysis, data, models
+    from . import analysis, data, models, search
     from .comparison.api import compare, evaluate
     from .comparison.result_objects import Comparison, Evaluation
     from .training.distillation import distil
@@ -110,4 +110,5 @@ __all__ = [
     "metrics",
     "models",
     "save",
+    "search",
 ]

@@ -28,6 +28,7 @@ ROOMS = {
     "training": {"core", "data", "metrics", "training"},
     "reports": {"core", "file_formats", "reports"},
     "experiments": {"core", "experiments"},
+    "search": {"core", "methods", "data", "training", "reports", "search"},
     "bench": {"core", "file_formats", "methods", "metrics", "models", "analysis", "reports", "bench"},
     "runs": {"core", "file_formats", "data", "metrics", "models", "analysis", "training", "reports", "experiments", "runs"},
     "comparison": {
@@ -47,6 +48,7 @@ ROOMS = {
         "experiments",
         "runs",
         "comparison",
+        "search",
         "papers",
     },
 }

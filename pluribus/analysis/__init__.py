@@ -9,9 +9,22 @@
 - whether members use units of their own (`separation`): `measure_separation`, `Separation`
 - networks between members (`weight_plane`): `map_weight_plane`, `map_weight_line`
 - members in the space of predictions during training (`trajectories`): `Trajectories`
+- how large responses of random networks are with inner ensembles, dropout or maxout (`variance_responses`): `LayerResponse`,
+  `list_printed_gains`, `compute_maximum_moments`, `compute_variance_gain`, `trace_variances`,
+  `build_random_network`, `sample_response_variance`
+- what activations pass on, and initial weights of inner ensembles (`activation_gains`): `compute_activation_gain`,
+  `expand_activation_gain`, `compute_torch_gain`, `compute_copy_variance`, `initialize_copies_`
 - every score of `metrics` in one pass over the rows (`scores`): `create_scores`
 """
 
+from .activation_gains import (
+    ACTIVATIONS,
+    compute_activation_gain,
+    compute_copy_variance,
+    compute_torch_gain,
+    expand_activation_gain,
+    initialize_copies_,
+)
 from .anytime import AnytimePoint, trace_anytime
 from .attacks import Attack, Outcome, attack
 from .cost import Cost, compare_cost
@@ -24,36 +37,62 @@ from .diversity import (
     normalised_disagreement,
     pairwise_kl,
 )
+from .normal_quadrature import compute_maximum_moments
 from .pruning import prune, sparsity, standard_deviations
 from .scores import create_scores
 from .separation import Separation, measure_separation
 from .trajectories import Trajectories
+from .variance_responses import (
+    LayerResponse,
+    PrintedGains,
+    SampledVariance,
+    build_random_network,
+    compute_variance_gain,
+    list_printed_gains,
+    sample_response_variance,
+    trace_variances,
+)
 from .weight_plane import WeightLine, WeightPlane, map_weight_line, map_weight_plane
 
 __all__ = [
+    "ACTIVATIONS",
     "AnytimePoint",
     "Attack",
     "BiasVariance",
     "Cost",
+    "LayerResponse",
     "Outcome",
+    "PrintedGains",
+    "SampledVariance",
     "Separation",
     "Trajectories",
     "WeightLine",
     "WeightPlane",
     "attack",
     "bias_variance",
+    "build_random_network",
     "compare_cost",
+    "compute_activation_gain",
+    "compute_copy_variance",
+    "compute_maximum_moments",
+    "compute_torch_gain",
+    "compute_variance_gain",
     "create_scores",
     "disagreement",
     "error_correlation",
+    "expand_activation_gain",
+    "initialize_copies_",
     "kappa",
+    "list_printed_gains",
     "map_weight_line",
     "map_weight_plane",
     "measure_separation",
     "normalised_disagreement",
     "pairwise_kl",
     "prune",
+    "sample_response_variance",
     "sparsity",
     "standard_deviations",
     "trace_anytime",
+    "trace_variances",
 ]

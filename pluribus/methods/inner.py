@@ -6,7 +6,9 @@ The mean is taken before the activation, so m copies are one layer whose weight 
 cost one convolution whatever m is, ∂L/∂w_i = (1/m) ∂L/∂w̄ for every i, and folding loses nothing.
 
 What that means, plainly: under SGD with any momentum, schedule and (coupled) weight decay, w̄ follows exactly the base layer
-trained with learning rate lr/m and weight decay m·wd; the differences between copies never see the data. The tests show it.
+trained with learning rate lr/m and weight decay m·wd; the differences between copies never see the data. Under Adam without
+weight decay, and under AdamW, it follows the base layer with m·ε in place of ε: both moments of the gradients are those of the
+base layer, divided by m and m². The tests show it, after 200 steps of a network with BatchNorm and residuals.
 
 Initialisation (eq. 10): w_i ~ N(0, m/(β² n)). PyTorch's *gain* is 1/β, so the variance is m·gain²/fan_in.
 Folding (eq. 11): w̃ = Σ_i α_i w_i with α_i ∝ 1/Var(w_i), one variance a copy, over all its elements, used for the bias too.

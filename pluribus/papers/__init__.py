@@ -29,7 +29,7 @@ __all__ = [
     "select_recipes",
 ]
 
-PAPERS = ("variance", "mimo", "mixture")
+PAPERS = ("variance", "mimo", "mixture", "inner")
 """The folders beside this file that hold recipes."""
 
 

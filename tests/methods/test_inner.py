@@ -1,5 +1,7 @@
 """The identities that make an inner ensemble as cheap as one layer."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -7,9 +9,13 @@ from torch.optim.optimizer import _global_optimizer_pre_hooks
 
 import pluribus
 from pluribus import Inner
+from pluribus.analysis import compute_copy_variance
 from pluribus.core.affine import AFFINE
 from pluribus.core.errors import Unsupported
 from pluribus.methods.inner import Averaged, Lean
+
+from ..networks import ResidualCNN
+from .inner_equivalents import EQUIVALENTS, train_residual_network
 
 LAYERS = {
     "linear": (lambda: nn.Linear(6, 4), (5, 6)),
@@ -83,6 +89,30 @@ def test_under_sgd_it_is_the_base_layer_at_a_smaller_rate_and_a_larger_decay(nes
         assert 0 < factor < 1
 
 
+@pytest.mark.parametrize("optimiser", EQUIVALENTS)
+def test_with_batchnorm_and_residuals_it_is_the_base_network_at_other_settings(optimiser):
+    """SGD: lr/m and m·wd on the converted layers; Adam and AdamW: m·ε there. Other layers keep their settings."""
+    copies, make = 4, EQUIVALENTS[optimiser]
+    base = ResidualCNN(blocks=2).double().train()
+    start = copy.deepcopy(base.state_dict())
+    ensemble = pluribus.ensemble(base, Inner(copies=copies)).train()
+    converted = [change.name for change in ensemble.conversion.changes]
+    own = [name for name, _ in base.named_parameters() if name.rpartition(".")[0] in converted]
+    assert len(converted) == 6
+    x = train_residual_network(lambda rows: ensemble(rows)[0], make([{"params": list(ensemble.parameters())}], copies, False))
+    answers = {}
+    for like_copies in (True, False):
+        base.load_state_dict(start)
+        parameters = dict(base.train().named_parameters())
+        others = [value for name, value in parameters.items() if name not in own]
+        groups = [{"params": [parameters[name] for name in own]}, {"params": others}]
+        train_residual_network(base, make(groups, copies, like_copies))
+        answers[like_copies] = base.eval()(x)
+    torch.testing.assert_close(ensemble.eval()(x)[0], answers[True], rtol=0, atol=1e-8)
+    torch.testing.assert_close(ensemble.fold()(x)[0], answers[True], rtol=0, atol=1e-8)
+    assert (answers[False] - answers[True]).abs().max() > 1e-2, "the settings matter"
+
+
 def test_the_papers_initialisation_has_the_gain_the_right_way_round():
     """Eq. 10: Var = m/(β² n). PyTorch's gain is 1/β, so for ReLU Var = 2m/n, and the mean of the copies is plain Kaiming."""
     layer = nn.Conv2d(16, 400, 5)
@@ -92,6 +122,16 @@ def test_the_papers_initialisation_has_the_gain_the_right_way_round():
     assert inner.weights.mean(0).var().item() == pytest.approx(2 / fan_in, rel=0.03)
     linear = pluribus.ensemble(layer, Inner(copies=4, init="paper", nonlinearity="linear")).net
     assert linear.weights.var().item() == pytest.approx(4 / fan_in, rel=0.02)
+
+
+@pytest.mark.parametrize("nonlinearity", ["linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"])
+def test_copies_start_with_the_variance_of_equation_10(nonlinearity):
+    """640,000 weights: the tolerance is more than five standard errors of a variance."""
+    expected = compute_copy_variance(4, 16 * 25, nn.init.calculate_gain(nonlinearity))
+    for lean in (False, True):
+        spec = Inner(copies=4, init="paper", nonlinearity=nonlinearity, lean=lean)
+        weights, _ = pluribus.ensemble(nn.Conv2d(16, 400, 5), spec).net.copies()
+        assert weights.var().item() == pytest.approx(expected, rel=0.01)
 
 
 def test_keeping_a_network_gives_copies_the_variance_of_the_paper_about_it():
@@ -128,6 +168,12 @@ def test_it_stores_m_copies_and_no_spare():
     assert counted.parameters == 5 * counted.base_parameters
     assert counted.deployed_parameters == counted.base_parameters
     assert counted.flops == counted.deployed_flops == counted.base_flops
+
+
+def test_it_has_one_member():
+    ensemble = pluribus.ensemble(nn.Linear(3, 2), Inner(copies=5))
+    predicted = ensemble.predict(torch.randn(7, 3))
+    assert ensemble.members == len(predicted.members) == 1
 
 
 @pytest.mark.parametrize(

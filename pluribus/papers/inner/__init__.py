@@ -1,0 +1,27 @@
+"""Inner Ensemble Networks: the mean of m copies of every layer, folded into one layer after training.
+
+A file with a `RECIPE` is one table or figure. random_networks.py builds the networks whose responses figure 2 is about,
+and gain_claims.py has its rules.
+"""
+
+from ..recipe import Json
+
+TITLE = "Inner Ensemble Networks: average ensemble as an effective regularizer"
+CITATION = "Mohamed et al., 2020."
+INTRODUCTION = """Figure 2 of the paper, run again: ours beside theirs. This page is made by `pluribus reproduce` from the JSON
+files in `results/`; verdicts are computed from them by the rule that stands beside each. The paper's tables and its other
+figures have no recipe yet."""
+ORDER = ("figure-2",)
+
+
+def list_departures(found: dict[str, Json]) -> list[str]:
+    """Return sentences about the measured effect of our departures from the paper."""
+    return []
+
+
+def list_findings(found: dict[str, Json]) -> list[str]:
+    """Return sentences about what the results say beyond the paper."""
+    from . import gain_claims
+
+    result = found.get("inner/figure-2")
+    return gain_claims.list_findings({key: cell["found"] for key, cell in result["cells"].items()}) if result else []
