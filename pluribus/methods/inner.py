@@ -90,7 +90,10 @@ class Inner(Spec):
             )
         if optimizer == "adamw" or (optimizer == "adam" and weight_decay == 0):
             name = {"adamw": "AdamW", "adam": "Adam"}[optimizer]
-            return f"under {name} the mean of {m} copies trains as the base layer does: it is the base network by construction"
+            return (
+                f"under {name} the mean of {m} copies trains as the base layer does, with {m}·ε in place of ε: it is the base "
+                "network by construction"
+            )
         return None
 
     def convert(self, subject: Subject) -> Ensemble:
