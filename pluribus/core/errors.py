@@ -17,5 +17,9 @@ class FileError(PluribusError, ValueError):
     """A file is not what it should be."""
 
 
+class NonFiniteWeights(FileError):
+    """A file holds weights that are NaN or infinite: its network has diverged."""
+
+
 class DataError(FileError):
     """A data set is missing, damaged, or not what it says it is."""

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from .ensemble import Ensemble
-from .errors import FileError, PluribusError
+from .errors import FileError, NonFiniteWeights, PluribusError
 from .files import write_file
 from .members import MemberLayer
 from .random_weights import find_random_layers
@@ -91,7 +91,7 @@ def load(path: str | os.PathLike[str], net: nn.Module, *, allow_nonfinite: bool 
     check_tensors(target, made.state_dict(), tensors)
     broken = None if allow_nonfinite else find_non_finite(made, tensors)
     if broken is not None:
-        raise FileError(
+        raise NonFiniteWeights(
             f"{target} holds a network that has diverged: {broken} has NaN or infinite numbers; train it again, with a lower "
             "learning rate, say (pluribus.load(…, allow_nonfinite=True) loads it nevertheless)"
         )

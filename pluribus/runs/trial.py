@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import Unsupported
+from ..core.errors import NonFiniteWeights, Unsupported
 from ..data.dataset import Task
 from ..file_formats.run_files import read_metrics
 from ..metrics.regression import rmse
@@ -63,9 +63,10 @@ def run_trial(
             found = {"state": "pruned" if is_pruned else "complete", "score": score_validation(run)}
             found["curve"] = curve[: int(result.get("decay_from") or len(curve))]
             found |= {"epochs": result["epochs"], "seconds": result["seconds"]}
-        except (Diverged, ConfigError, ModelError, Unsupported) as error:
+        except (Diverged, ConfigError, ModelError, Unsupported, NonFiniteWeights) as error:
             found = {"state": "failed", "score": None, "curve": [], "epochs": 0, "seconds": round(time.time() - began, 1)}
-            found["reason"] = str(error)
+            diverged = "the network has diverged: some of its numbers are NaN or infinite"  # without the path of its file
+            found["reason"] = diverged if isinstance(error, NonFiniteWeights) else str(error)
     run.path.mkdir(parents=True, exist_ok=True)
     run.write_json("trial.json", found)
     shutil.rmtree(run.checkpoints, ignore_errors=True)

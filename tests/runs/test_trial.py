@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+from pluribus.core.errors import NonFiniteWeights
 from pluribus.core.predictive import Predictive
 from pluribus.data.dataset import Data, Part
 from pluribus.data.preparation import Preparation
@@ -91,6 +92,16 @@ def test_a_trial_that_diverges_has_failed_and_is_not_run_again(tmp_path):
     before = (tmp_path / "trial" / "trial.json").read_bytes()
     run(tmp_path / "trial", optimizer="sgd", lr=1e30)
     assert (tmp_path / "trial" / "trial.json").read_bytes() == before
+
+
+def test_a_trial_whose_weights_are_not_finite_has_failed_and_names_no_file(tmp_path, monkeypatch):
+    def refuse(trial):
+        raise NonFiniteWeights(f"{trial.path} holds a network that has diverged")
+
+    monkeypatch.setattr("pluribus.runs.trial.score_validation", refuse)
+    record = run(tmp_path / "trial")
+    assert record["state"] == "failed"
+    assert record["reason"] == "the network has diverged: some of its numbers are NaN or infinite"
 
 
 def test_a_trial_leaves_no_weights(tmp_path):
