@@ -36,9 +36,15 @@ COMPARISONS = {
         "--data cifar10 --recipe fast --model fast-cnn:width=0.5 --tune 3 --seeds 3 --corruptions standard --shift-rows 500 "
         f"--ood svhn --distil single,multihead:members=4 --methods {PHOTOS}"
     ),
+    "cifar10-few": (
+        "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast --model fast-cnn:width=0.5 --epochs 120 --warmup 4 "
+        "--tune 3 --seeds 3 --corruptions standard --shift-rows 500 --ood svhn --distil single "
+        "--student epochs=360,mixup=1,teacher_weight=1,teacher_members=one --methods single,deep-ensemble"
+    ),
     "cifar10-long": (
         "--data cifar10 --recipe fast --model fast-cnn:width=0.5 --epochs 24 --seeds 3 --corruptions standard --shift-rows 500 "
-        "--ood svhn --distil single,multihead:members=4 --methods single,deep-ensemble"
+        "--ood svhn --distil single,multihead:members=4 --student epochs=72,mixup=1,teacher_weight=1 "
+        "--methods single,deep-ensemble"
     ),
     "mnist-fast": (
         f"--data mnist --recipe fast-mnist --rows 6000 --methods {METHODS} --distil single,multihead:members=4 --tune 3 "
@@ -104,8 +110,9 @@ def format_section() -> str:
         if not place.is_file():
             continue
         results = json.loads(place.read_text(encoding="utf-8"))
-        text = format_markdown(results).replace(f"# {results['title']}", f"### {results['title']}", 1).strip()
-        picture = f"![{results['title']}: what methods are worth in networks, against latency](results/{name}/picture.svg)"
+        title = f"{results['title']}, {results['data']['train']:,} training rows"
+        text = format_markdown(results).replace(f"# {results['title']}", f"### {title}", 1).strip()
+        picture = f"![{title}: what methods are worth in networks, against latency](results/{name}/picture.svg)"
         parts += ["", text, "", *([describe_goal(results), ""] if name.startswith("cifar10") else []), picture]
     return "\n".join([*parts, "", END])
 

@@ -1,10 +1,16 @@
 import gc
 
 import pytest
-import torch
 
-torch.set_num_threads(1)  # the networks are tiny
 gc.disable()  # nothing that is imported or collected is garbage, and the tests run with the collector on
+
+
+def pytest_configure(config):
+    """Use one thread, because the networks are tiny. The process that only hands out tests needs no torch."""
+    if hasattr(config, "workerinput") or not getattr(config.option, "numprocesses", None):
+        import torch
+
+        torch.set_num_threads(1)
 
 
 def pytest_collection_finish():
@@ -16,4 +22,6 @@ def pytest_collection_finish():
 
 @pytest.fixture(autouse=True)
 def _seed():
+    import torch
+
     torch.manual_seed(0)

@@ -27,7 +27,7 @@ pluribus compare --data digits --tune 8
 
 pluribus compare --data cifar10 --model small-cnn --corruptions standard --ood svhn --attack linf
 
-pluribus compare --data digits --methods single,deep-ensemble --distil single,mimo,multihead:members=4 --mixup 1
+pluribus compare --data digits --methods single,deep-ensemble --distil single,multihead:members=4 --student epochs=60,mixup=1
 
 pluribus compare --resume runs/compare-…"""
 
@@ -42,6 +42,15 @@ Distil = Annotated[
         "--distil",
         metavar="NAME[:KEY=VALUE,…],…",
         help="students: methods that are trained to answer as the deep ensemble of the same seed does",
+        **PANEL,
+    ),
+]
+Student = Annotated[
+    str | None,
+    typer.Option(
+        "--student",
+        metavar="KEY=VALUE,…",
+        help="settings of training that students have in place of the others', such as epochs=60,mixup=1",
         **PANEL,
     ),
 ]
@@ -101,6 +110,7 @@ def compare(
     *,
     methods: Methods = None,
     distil: Distil = None,
+    student: Student = None,
     seeds: Seeds = None,
     budget: Budget = None,
     tune: Tune = None,
@@ -142,8 +152,8 @@ def compare(
         others = (config, out, seeds, budget, tune, *evaluation.values())
         if set(settings) - {"model"} or any(value is not None for value in others):
             raise FileError(
-                "--resume continues the comparison as it was configured: leave the other settings out, except --methods and "
-                "--distil, which add to it"
+                "--resume continues the comparison as it was configured: leave the other settings out, except --methods, "
+                "--distil and --student, which add to it"
             )
         path, wanted = resume, {}
         repeated = settings.get("model")
@@ -163,6 +173,7 @@ def compare(
                 wanted.pop("data", "digits"),
                 methods=methods,
                 distil=distil,
+                student=student,
                 seeds=seeds or 3,
                 budget=budget or "epochs",
                 tune=tune,

@@ -17,9 +17,9 @@ PANELS = {
     "What to learn": ("data", "data_dir", "model", "method", "recipe", "augment", "validation", "rows"),
     "How to train": (
         *("epochs", "max_epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "beta1", "nesterov", "weight_decay"),
-        *("bias_lr", "bias_decay", "label_smoothing", "mixup", "clip", "kl_warmup", "patience"),
+        *("bias_lr", "bias_decay", "label_smoothing", "mixup", "clip", "kl_warmup", "kl_weight", "patience"),
     ),
-    "Distillation": ("teacher", "teacher_weight", "teacher_temperature"),
+    "Distillation": ("teacher", "teacher_weight", "teacher_temperature", "teacher_members"),
     "Learning rate": ("schedule", "warmup", "decay_share", "milestones", "gamma"),
     "Where": ("devices", "nodes", "strategy", "accelerator", "precision", "compile", "checkpoint_every"),
 }

@@ -40,6 +40,7 @@ def compare(
     test: Any = None,
     methods: Any = None,
     distil: Any = None,
+    student: str | Mapping[str, Any] | None = None,
     seeds: int | str | Sequence[int] = 3,
     budget: str = "epochs",
     tune: int | str | None = None,
@@ -72,6 +73,8 @@ def compare(
             single network is added, because gains are over it.
         distil: students, as `methods` names them: each is trained to answer as the deep ensemble of the same seed does, once
             that is trained. `teacher_weight` and `teacher_temperature` are settings of theirs.
+        student: settings of training that students have in place of the others': `{"epochs": 60, "mixup": 1.0}`. A student can
+            learn longer than its teacher did without overfitting, and from mixed inputs that the teacher answers.
         seeds: how many seeds, or a list of them.
         budget: what is held equal: "epochs", "training-flops", "deployed-flops" or "parameters".
         tune: give every method, the single network included, so many trials, of which the first is the default configuration,
@@ -136,7 +139,7 @@ def compare(
         path = Path(scratch) / "comparison" if folder is None else Path(folder)
         if resume:
             made = ComparisonFolder.open(path, objects)
-            made = extend_comparison(made, [] if methods is None else expand_methods(methods), expand_students(distil))
+            made = extend_comparison(made, [] if methods is None else expand_methods(methods), expand_students(distil), student)
         else:
             made = ComparisonFolder.plan(
                 path,
@@ -149,6 +152,7 @@ def compare(
                 objects=objects,
                 tune=parse_tune(tune),
                 students=expand_students(distil),
+                student=student,
             )
         with comparison_progress(made.grid, progress) as (report, announce):
             results = made.run(str(workers), report, announce)

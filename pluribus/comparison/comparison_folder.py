@@ -32,7 +32,7 @@ from .budgets import check_budget, check_length, fit_to_budget
 from .notes import describe_few_seeds, describe_many_methods, describe_missing_reference
 from .result_collection import collect_results
 from .roles import find_baseline, find_reference, group_finished, is_baseline, is_reference
-from .students import add_students, find_teacher
+from .students import add_students, describe_student_settings, find_teacher, parse_student_settings
 from .tuning import Tuning, check_tuning, write_trials
 
 Json = dict[str, Any]
@@ -65,16 +65,18 @@ class ComparisonFolder:
         objects: Mapping[str, Any] | None = None,
         tune: int | None = None,
         students: Sequence[Json] = (),
+        student: str | Mapping[str, Any] | None = None,
     ) -> "ComparisonFolder":
         """Write the plan into a new folder, after checking data, methods, evaluation and budget.
 
         `options` are the settings of `Config` that all runs share; `objects` are the networks and data that they name and that
         were passed from Python; `tune` is the number of trials of each method; `students` are methods that learn from the
-        reference. The baseline is added if `methods` lacks it, and so is the reference if there are students. Raises
-        ConfigError, DataError or ModelError before anything is written.
+        reference, with the settings `student` in place of the others'. The baseline is added if `methods` lacks it, and so is
+        the reference if there are students. Raises ConfigError, DataError or ModelError before anything is written.
         """
         judging, kind, notes = judging or build_evaluation_settings(), check_budget(budget), []
         choices = [parse_method(method) for method in methods]
+        taught = parse_student_settings(student, students, kind)
         baseline, reference = find_role("baseline"), find_role("reference")
         if not any(is_baseline(choice) for choice in choices):
             choices.insert(0, {"name": baseline})
@@ -82,10 +84,12 @@ class ComparisonFolder:
         if students and not any(is_reference(choice) for choice in choices):
             choices.append({"name": reference})
             notes.append(f"{reference} was added: it teaches the students.")
+        notes += describe_student_settings(taught)
         notes += describe_missing_reference(any(is_reference(choice) for choice in choices))
         if len(seeds) < 3:
             notes.append(describe_few_seeds(len(seeds)))
         first = build_config(dict(options) | {"method": {"name": baseline}, "seed": seeds[0]})
+        build_config(dict(options) | {"method": {"name": baseline}, "seed": seeds[0]} | taught)  # raises if they make no sense
         check_length(kind, first)
         data = load_data(first)
         judging.check(data, first.data_dir)
@@ -114,7 +118,7 @@ class ComparisonFolder:
         teacher = find_teacher(choices) if students else {}
         grid = Grid.plan(path, dict(options), choices, seeds, judging, lambda config: own[str(config.method)], objects)
         if students:
-            grid = add_students(grid, options, students, teacher, seeds, lambda choice: own[str(choice)])
+            grid = add_students(grid, options, students, teacher, seeds, lambda choice: own[str(choice)], taught)
         about = {"budget": kind, "judging": judging.model_dump(mode="json"), "command": command, "notes": notes}
         if tune is not None:
             about["tune"] = write_trials(path, choices, tune, seeds, common, data, lambda made: fit_to_budget(made, data, kind))

@@ -5,7 +5,7 @@ result is that of a comparison of all methods at once.
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,23 +20,27 @@ from .budgets import fit_to_budget
 from .comparison_folder import ComparisonFolder
 from .notes import describe_many_methods, describe_missing_reference
 from .roles import is_baseline, is_reference
-from .students import add_students, find_teacher
+from .students import add_students, describe_student_settings, find_teacher, parse_student_settings
 from .tuning import FOLDER, RECORD, check_tuning, write_trials
 
 Json = dict[str, Any]
 
 
-def extend_comparison(made: ComparisonFolder, methods: Sequence[Any], students: Sequence[Json]) -> ComparisonFolder:
+def extend_comparison(
+    made: ComparisonFolder, methods: Sequence[Any], students: Sequence[Json], student: str | Mapping[str, Any] | None = None
+) -> ComparisonFolder:
     """Plan the methods and students that a comparison lacks, and return it with them; itself, if it has them all.
 
     Args:
         made: the comparison.
         methods: names with options, or specs.
         students: methods that are to learn from the reference.
+        student: settings of training that these have, unlike the others.
 
     Raises:
         ConfigError, DataError or ModelError before anything is written, if a method does not fit.
     """
+    taught_with = parse_student_settings(student, students, made.about["budget"])
     known = {cell.method for cell in made.grid.cells}
     plain = [cell.options["method"] for cell in made.grid.cells if not cell.is_student]
     choices = [choice for choice in map(parse_method, methods) if format_choice(choice) not in known]
@@ -50,6 +54,7 @@ def extend_comparison(made: ComparisonFolder, methods: Sequence[Any], students: 
     seeds = [cell.seed for cell in made.grid.cells if cell.method == baseline.method]
     made.grid.check_factories([baseline])
     first = build_config(baseline.options)
+    build_config(baseline.options | taught_with)  # raises if they make no sense
     data = load_data(first)
     common = resolve_config(first, data)
 
@@ -64,8 +69,9 @@ def extend_comparison(made: ComparisonFolder, methods: Sequence[Any], students: 
     taught_cells = [cell for cell in made.grid.cells if cell.is_student]
     cells = [*(cell for cell in made.grid.cells if not cell.is_student), *added, *taught_cells]
     about = made.about | {"command": extend_command(made.about["command"], choices, students)}
+    notes = [*about["notes"], *(describe_student_settings(taught_with) if students else [])]
     about["notes"] = update_notes(
-        about["notes"], len({cell.method for cell in cells}) + len(students), any(map(is_reference, [*plain, *choices]))
+        dict.fromkeys(notes), len({cell.method for cell in cells}) + len(students), any(map(is_reference, [*plain, *choices]))
     )
     if "tune" in about:
         count = about["tune"]["trials"]
@@ -83,7 +89,7 @@ def extend_comparison(made: ComparisonFolder, methods: Sequence[Any], students: 
         )
     grid = replace(made.grid, cells=tuple(cells))
     if students:
-        grid = add_students(grid, options, students, teacher, seeds, lambda choice: own[str(choice)])
+        grid = add_students(grid, options, students, teacher, seeds, lambda choice: own[str(choice)], taught_with)
     else:
         write_yaml(grid.path / "grid.yaml", {cell.name: cell.options for cell in grid.cells})
     write_yaml(made.path / "compare.yaml", about)
@@ -108,7 +114,7 @@ def extend_command(command: str, choices: Sequence[Json], students: Sequence[Jso
     return shlex.join(words)
 
 
-def update_notes(notes: Sequence[str], methods: int, has_reference: bool) -> list[str]:
+def update_notes(notes: Iterable[str], methods: int, has_reference: bool) -> list[str]:
     """The notes of a comparison, those about many methods and a missing reference brought up to date."""
     stale = {note for count in range(methods) for note in describe_many_methods(count)} | {*describe_missing_reference(False)}
     kept = [note for note in notes if note not in stale]

@@ -49,6 +49,12 @@ def describe_not_finite(judged: dict[str, dict[int, Json]]) -> list[str]:
     ]
 
 
+def note_caveats(grid: Grid, finished: dict[str, list[Cell]]) -> list[str]:
+    """A note for each method in the way of whose training something stood."""
+    found = {name: Run(grid.path / cells[0].name).read_json("result.json").get("caveat") for name, cells in finished.items()}
+    return [f"{name}: {caveat}." for name, caveat in found.items() if caveat]
+
+
 def describe_equivalences(methods: list[Json]) -> list[str]:
     """A note for each method that training cannot make differ from a simpler one."""
     return [f"{method['name']}: {method['equivalence']}." for method in methods if method["equivalence"]]

@@ -21,6 +21,7 @@ from .notes import (
     describe_equivalences,
     describe_not_finite,
     describe_unpaired,
+    note_caveats,
     note_failures,
     note_missing_share,
     note_short_runs,
@@ -60,7 +61,7 @@ def collect_results(grid: Grid, about: Json, costs: Json) -> Json:
         method["equivalents"] = curve.measure(method["name"]) if curve is not None and is_known else None
     settings = find_common_settings(grid)
     notes = [*about["notes"], *describe_students(methods, about["budget"]), *note_still_improving(methods, settings)]
-    notes += note_short_runs(grid, finished)
+    notes += [*note_short_runs(grid, finished), *note_caveats(grid, finished)]
     notes += [*describe_unpaired(left), *describe_not_finite(judged), *old]
     facts = Run(grid.path / next(iter(finished.values()))[0].name)
     data = facts.read_json("data.json")

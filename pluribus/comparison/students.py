@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..core.suggestions import describe_unknown
+from ..core.texts import quote
 from ..file_formats.reading import write_yaml
 from ..runs.config import (
     Config,
@@ -15,11 +17,13 @@ from ..runs.config import (
     build_config,
     find_role,
     format_choice,
+    parse_choice,
     parse_method,
     resolve_paths,
     split_choices,
 )
 from ..runs.grid import Cell, Grid, make_folder_name
+from ..training.settings import Settings
 from .roles import is_reference, measure_size
 
 Json = dict[str, Any]
@@ -41,6 +45,37 @@ def expand_students(students: Any) -> list[Json]:
     return [parse_method(one) for one in each]
 
 
+def parse_student_settings(given: str | Mapping[str, Any] | None, students: Sequence[Json], budget: str) -> Json:
+    """Settings of training that students have alone: `epochs=60,mixup=1`, or a dictionary. Raises ConfigError.
+
+    >>> parse_student_settings("epochs=60,mixup=1", [{"name": "single"}], "epochs")
+    {'epochs': 60, 'mixup': 1}
+    """
+    if given is None:
+        return {}
+    if not students:
+        raise ConfigError("student holds settings of students, and there are none: name some with distil (--distil)")
+    if isinstance(given, str) and "=" not in given.partition(",")[0]:
+        raise ConfigError(f"student holds settings, written setting=value,setting=value: got {quote(given)}")
+    found = {**parse_choice(f"student:{given}")} if isinstance(given, str) else {"name": "student", **given}
+    del found["name"]
+    known = [name for name in (*Settings.model_fields, "augment") if name != "seed"]
+    for name in found:
+        if name not in known:
+            raise ConfigError(describe_unknown("setting of a student", name, known))
+    if budget != "epochs" and {"epochs", "max_epochs"} & set(found):
+        raise ConfigError(f"student cannot set epochs, because the budget {budget} does: leave them out, or hold epochs equal")
+    return found
+
+
+def describe_student_settings(settings: Mapping[str, Any]) -> list[str]:
+    """A note about settings that only students have."""
+    if not settings:
+        return []
+    listed = ", ".join(f"{name} {value}" for name, value in settings.items())
+    return [f"Students were trained with {listed}, unlike the others."]
+
+
 def find_teacher(choices: Sequence[Json]) -> Json:
     """The method that teaches: the largest reference among the methods. Raises ConfigError if there is none."""
     found = [choice for choice in choices if is_reference(choice)]
@@ -56,13 +91,15 @@ def add_students(
     teacher: Json,
     seeds: Sequence[int],
     adjust: Callable[[Json], Mapping[str, Any]],
+    settings: Mapping[str, Any] | None = None,
 ) -> Grid:
     """Add a run for each student and seed to a grid that was planned with its teachers, and write grid.yaml again.
 
     Args:
         options: the settings that all runs share.
         teacher: the choice of the method that teaches; the grid has its run for every seed.
-        adjust: returns the settings of a student's runs alone.
+        adjust: returns the settings that bring a student within the budget.
+        settings: those of training that all students have, unlike the others.
 
     Raises:
         ConfigError: a student is named twice, or makes no sense.
@@ -71,7 +108,7 @@ def add_students(
     for choice in students:
         for seed in seeds:
             taught_by = {"run": f"../{make_folder_name(teacher)}-seed{seed}", "method": format_choice(teacher)}
-            own: Json = {**options, "method": choice, "seed": seed, **adjust(choice), "teacher": taught_by}
+            own: Json = {**options, "method": choice, "seed": seed, **adjust(choice), **(settings or {}), "teacher": taught_by}
             made: Config = resolve_paths(build_config(own))
             name = f"{make_folder_name(choice)}-from-{make_folder_name(teacher)}-seed{seed}"
             if name in [cell.name for cell in cells]:

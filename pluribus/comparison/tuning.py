@@ -246,6 +246,9 @@ class Tuning:
             return cell.options
         default, best = self.trials[name][0], self.trials[name][chosen[name]]
         changes = {key: value for key, value in best.options.items() if value != default.options[key]}
+        if cell.is_student:  # settings that it was given as a student stay
+            own = [key for key, value in cell.options.items() if value != default.options[key] and key != "method"]
+            changes = {key: value for key, value in changes.items() if key not in own}
         if name == format_choice(cell.options["method"]):
             return cell.options | changes
         # The budget gave it epochs and a width of its own. Its members are made by the spec that was chosen for them.

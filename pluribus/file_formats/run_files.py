@@ -118,6 +118,8 @@ class Result(Schema):
     """Epochs after which the learning rate of a `wsd` schedule fell; None if it did not, or has another schedule."""
     still_improving: bool | None = None
     """Whether the validation score was still improving then."""
+    caveat: Text | None = None
+    """What stood in the way of its training, in a sentence; None if nothing is known to."""
     metrics: Text | None = None
     """The digest of metrics.csv; None if there is no such file, or an earlier version wrote it."""
 

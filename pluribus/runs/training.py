@@ -25,6 +25,7 @@ from ..models.registry import choose_default_model
 from ..training.checkpoints import list_checkpoints
 from ..training.fit import fit, is_leader
 from ..training.lightning_module import TrainingModule
+from ..training.penalty_check import describe_large_penalty
 from ..training.phases import plan_phases
 from . import config as configs
 from .config import Config, ConfigError, resolve_paths
@@ -80,6 +81,8 @@ def train_run(
         if is_leader():
             remove_leftovers(run.path)
             remove_leftovers(run.checkpoints)
+        classes = data.outputs if data.task == "classification" else 0
+        caveat = describe_large_penalty(made, classes, len(parts[0]), config.kl_weight)
         history = fit(
             made,
             parts[0],
@@ -103,7 +106,8 @@ def train_run(
         result = score_run(made, config, data, parts[1], scored)
         steps = int(history[-1]["step"]) if history else 0
         result |= {"epochs": len(history), "steps": steps, "seconds": round(time.time() - began, 1)}
-        result |= describe_phases(history, config) | {"metrics": digest_file(run.metrics) if history else None}
+        result |= describe_phases(history, config) | {"caveat": caveat}
+        result |= {"metrics": digest_file(run.metrics) if history else None}
         run.write_json("result.json", result)
     return result
 

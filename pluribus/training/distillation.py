@@ -6,6 +6,10 @@ So each head of a student with several members learns one member of the teacher,
 member learns the mean of the members' probabilities. Of a regression, members learn the members' outputs by squared error. The
 teacher answers the inputs that the student sees, augmented and mixed alike, in evaluation mode and without gradients.
 
+With `teacher_members="one"` a student with one member is cheaper to teach: each row is answered by one member of the teacher,
+drawn anew in every step. The loss is linear in p, and a squared error has the same gradient, so that its gradient is right on
+average, at the M-th part of the teacher's cost.
+
 Hinton et al., "Distilling the Knowledge in a Neural Network", 2015; Tran et al., "Hydra: Preserving Ensemble Diversity for
 Model Distillation", 2020 (a head for each member); Beyer et al., "Knowledge distillation: A good teacher is patient and
 consistent", CVPR 2022 (the same views for both, mixup, long training).
@@ -29,6 +33,7 @@ from ..core.losses import Criterion, compute_loss, compute_probabilities, match_
 from ..core.member_targets import MemberTargets
 from ..core.modes import copy_for_evaluation
 from ..core.predictive import Task
+from ..core.shares import find_share
 from ..core.spec import Spec
 from ..core.surgery import describe_structure
 from ..core.tensor_files import compute_digest
@@ -75,8 +80,28 @@ class Teacher:
         rows = pytrees.count_rows(x)
         return torch.cat([each.predict(cast_inputs(x, each), batch_size=rows).outputs for each in self.ensembles])
 
-    def check(self, student: Ensemble, x: Any) -> None:
-        """Raise ValueError if the student answers two rows `x` for another task, or in another shape."""
+    def answer_by_one(self, x: Any) -> Tensor:
+        """The output of one member for each row, `[1, B, C, …]`: every member is drawn for as many rows, up to one."""
+        rows = pytrees.count_rows(x)
+        share = find_share(rows)
+        teachers = [(each, member) for each in self.ensembles for member in range(each.count_members(training=False))]
+        drawn = torch.randperm(rows if share is None else share.rows) % len(teachers)
+        drawn = drawn if share is None else share.take(drawn)
+        places = [(drawn == number).nonzero()[:, 0] for number in range(len(teachers))]
+        outputs = [
+            each.predict(take_places(cast_inputs(x, each), place), members=[member]).outputs[0]
+            for place, (each, member) in zip(places, teachers, strict=True)
+            if len(place)
+        ]
+        return torch.cat(outputs)[torch.cat(places).argsort()].unsqueeze(0)
+
+    def check(self, student: Ensemble, x: Any, members: str = "all") -> None:
+        """Raise ValueError if the student answers two rows `x` for another task, or in another shape, or needs all members."""
+        count = student.count_members(training=True)
+        if members == "one" and count > 1:
+            raise ValueError(
+                f"teacher_members must be all for a student with {count} members, of which each learns a member, got one"
+            )
         if student.task != self.task:
             raise ValueError(f"the teacher was made for a {self.task}, and the student for a {student.task}")
         two = pytrees.take_rows(x, 2)
@@ -85,10 +110,10 @@ class Teacher:
         if ours != theirs:
             raise ValueError(f"the teacher's outputs for a row have the shape {list(theirs)}, and the student's {list(ours)}")
 
-    def make_targets(self, student: Ensemble, x: Any, y: Tensor, temperature: float) -> MemberTargets:
+    def make_targets(self, student: Ensemble, x: Any, y: Tensor, temperature: float, members: str = "all") -> MemberTargets:
         """What each member of the student learns about inputs `[B, …]` with targets y: `[B, T, 2, C, …]`, of which the first of
         two is the teacher's answer, and the second the data's own target."""
-        outputs = self.answer(x)
+        outputs = self.answer_by_one(x) if members == "one" else self.answer(x)
         one_logit = outputs.dim() == 2 or outputs.shape[2] == 1
         if self.task == "regression":
             soft, hard = outputs, match_shape(y, outputs[0])
@@ -99,6 +124,11 @@ class Teacher:
         if student.count_members(training=True) == 1:
             soft = soft.mean(0, keepdim=True)
         return MemberTargets(torch.stack([soft, hard.expand_as(soft)], 2).movedim(0, 1))
+
+
+def take_places(x: Any, places: Tensor) -> Any:
+    """The rows of inputs at some places."""
+    return pytrees.map_tensors(lambda leaf: leaf[places.to(leaf.device)], x)
 
 
 def cast_inputs(x: Any, ensemble: Ensemble) -> Any:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ from .early_stopping import EarlyStopping
 from .interrupts import StopRequest
 from .lightning_module import Diverged, TrainingModule
 from .mixup import check_mixup
+from .penalty_check import LargePenalty, describe_large_penalty
 from .progress import ProgressBar
 from .settings import Settings
 from .trainer import is_leader, make_trainer, silence_lightning
@@ -120,6 +122,7 @@ def fit(
         hooks.append(CheckpointWriter(place, settings, stop_request))
 
     prepare_ensemble(module, batches)
+    warn_of_large_penalty(module, batches)
     if settings.compile:
         ensemble.compile()
     with (
@@ -216,8 +219,24 @@ def prepare_ensemble(module: TrainingModule, batches: Batches) -> None:
     ensemble.executor.prepare(ensemble, x)
     if mixes:
         check_mixup(ensemble, x)
-        with torch.random.fork_rng(devices=[]):
-            shape = ensemble.predict(pytrees.take_rows(x, 2)).outputs.shape
-        module.classes = shape[2] if len(shape) > 2 else 1
+        module.classes = count_outputs(ensemble, x)
     if module.teacher is not None:
-        module.teacher.check(ensemble, x)
+        module.teacher.check(ensemble, x, module.settings.teacher_members)
+
+
+def warn_of_large_penalty(module: TrainingModule, batches: Batches) -> None:
+    """Warn if the penalty of the ensemble costs more than guessing."""
+    ensemble, weight = module.ensemble, module.settings.kl_weight
+    if not ensemble.has_penalty or ensemble.task != "classification" or not is_leader():
+        return
+    classes = count_outputs(ensemble, module.cast(next(iter(batches)).x))
+    caveat = describe_large_penalty(ensemble, classes, module.rows, weight)
+    if caveat:
+        warnings.warn(f"{ensemble.spec.name}: {caveat}", LargePenalty, stacklevel=3)
+
+
+def count_outputs(ensemble: Ensemble, x: Any) -> int:
+    """C of an ensemble that is asked about two of the rows `x`, `[B, …]`; 1 if it answers with one number a row."""
+    with torch.random.fork_rng(devices=[]):
+        shape = ensemble.predict(pytrees.take_rows(x, 2)).outputs.shape
+    return shape[2] if len(shape) > 2 else 1

@@ -156,7 +156,9 @@ class TrainingModule(L.LightningModule):
         self.teacher.move(y.device)
         set_seed(derive_seed(self.settings.seed, TEACHER, step))
         with WholeBatch(share).forward() if is_own and share.world > 1 else contextlib.nullcontext():
-            return x, self.teacher.make_targets(self.ensemble, x, y, self.settings.teacher_temperature), share, is_own
+            settings = self.settings
+            made = self.teacher.make_targets(self.ensemble, x, y, settings.teacher_temperature, settings.teacher_members)
+            return x, made, share, is_own
 
     def on_train_batch_end(self, *_: Any) -> None:
         self.has_stepped = True

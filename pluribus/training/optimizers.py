@@ -102,6 +102,6 @@ def compute_rate_factor(step: int, steps: int, epoch: int, settings: Settings, d
 
 
 def compute_penalty_factor(step: int, epoch: int, settings: Settings) -> float:
-    """Return what the penalty is multiplied by at a step: the factor rises linearly to 1 over `kl_warmup` epochs."""
+    """Return what the penalty is multiplied by at a step: it rises linearly to `kl_weight` over `kl_warmup` epochs."""
     warm = round(settings.kl_warmup * epoch)
-    return min((step + 1) / warm, 1.0) if warm else 1.0
+    return settings.kl_weight * (min((step + 1) / warm, 1.0) if warm else 1.0)

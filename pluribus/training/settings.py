@@ -58,10 +58,15 @@ class Settings(BaseModel):
     gamma: Positive = Field(0.1, description="of the `step` schedule: the factor by which the learning rate falls")
 
     kl_warmup: NotNegative = Field(0.0, description="epochs in which the penalty (the KL of variational layers) rises")
+    kl_weight: NotNegative = Field(1.0, description="multiplies the penalty; 1 is the evidence lower bound")
     label_smoothing: Share = Field(0.0, description="part of the target that is spread over all classes")
     mixup: NotNegative = Field(0.0, description="α of mixup: batches are mixed with their own rows in another order; 0 is off")
     teacher_weight: WholeShare = Field(0.9, description="of a student: share of its teacher's answers in the loss")
     teacher_temperature: Positive = Field(1.0, description="of a student: temperature of its teacher's answers and its own")
+    teacher_members: Literal["all", "one"] = Field(
+        "all",
+        description="of a student with one member: who answers a row, all members of its teacher, or one, drawn each step",
+    )
     clip: Positive | None = Field(None, description="largest norm of the gradient")
     precision: Precision = Field("32", description="32, 64, bf16-mixed or 16-mixed")
     compile: bool = Field(False, description="torch.compile the network; each of several processes then has its own noise")

@@ -3,13 +3,15 @@
 import pytest
 
 from pluribus.comparison.comparison_folder import ComparisonFolder
+from pluribus.comparison.extension import extend_comparison
 from pluribus.comparison.roles import find_baseline, find_reference
 from pluribus.comparison.students import describe_students, expand_students
+from pluribus.comparison.tuning import Tuning
 from pluribus.core.errors import FileError
 from pluribus.file_formats.comparison_files import GridFile, Results
 from pluribus.file_formats.reading import read_json, read_yaml, write_yaml
 from pluribus.runs import grid as grids
-from pluribus.runs.config import ConfigError, read_config
+from pluribus.runs.config import ChoiceError, ConfigError, read_config
 from pluribus.runs.grid import Grid
 
 OPTIONS = {"data": "digits", "model": "mlp:hidden=[8]", "rows": 96, "epochs": 1, "batch_size": 32}
@@ -17,7 +19,8 @@ STUDENTS = expand_students("single,multihead:members=2")
 
 
 def plan(path, methods=("single", "deep-ensemble:members=2"), seeds=(0,), students=STUDENTS, **options):
-    return ComparisonFolder.plan(path, OPTIONS | options, list(methods), list(seeds), students=students)
+    own = {name: options.pop(name) for name in ("student", "tune", "budget") if name in options}
+    return ComparisonFolder.plan(path, OPTIONS | options, list(methods), list(seeds), students=students, **own)
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +108,45 @@ def test_wrong_students_are_refused_before_anything_is_written(tmp_path):
     with pytest.raises(ConfigError, match="must be names of methods"):
         expand_students([])
     assert expand_students(None) == []
+
+
+def test_students_may_have_settings_of_their_own(tmp_path):
+    made = plan(tmp_path / "c", student="epochs=5,mixup=1")
+    lengths = {cell.is_student: (cell.options["epochs"], cell.options["mixup"]) for cell in made.grid.cells}
+    assert lengths == {False: (OPTIONS["epochs"], 0.0), True: (5, 1.0)}
+    assert "Students were trained with epochs 5, mixup 1, unlike the others." in made.about["notes"]
+    more = extend_comparison(made, [], expand_students("mimo:members=2"), {"epochs": 7})
+    assert next(cell for cell in more.grid.cells if "mimo" in cell.name).options["epochs"] == 7
+    assert "Students were trained with epochs 7, unlike the others." in more.about["notes"]
+
+
+def test_what_a_student_was_given_stays_when_its_method_is_tuned(tmp_path):
+    made = plan(tmp_path / "c", student="mixup=1", tune=3)
+    tuning = Tuning.open(made.grid, 3, "calibrated_nll")
+    tuning.trials["single"][2].options.update(mixup=0.2, label_smoothing=0.05)
+    cells = {cell.is_student: cell for cell in made.grid.cells if cell.options["method"] == {"name": "single"}}
+    found = {taught: tuning.choose_options(cell, {"single": 2}) for taught, cell in cells.items()}
+    assert {taught: (options["mixup"], options["label_smoothing"]) for taught, options in found.items()} == {
+        False: (0.2, 0.05),
+        True: (1.0, 0.05),
+    }
+
+
+@pytest.mark.parametrize(
+    ("student", "options", "said"),
+    [
+        ("epochs=5", {"students": []}, "there are none"),
+        ("epocs=5", {}, "did you mean 'epochs'"),
+        ("seed=5", {}, "no setting of a student 'seed'"),
+        ("epochs", {}, "setting=value"),
+        ("epochs=5", {"budget": "training-flops"}, "the budget training-flops does"),
+        ("epochs=0", {}, "epochs"),
+    ],
+)
+def test_wrong_settings_of_students_are_refused(tmp_path, student, options, said):
+    with pytest.raises((ConfigError, ChoiceError), match=said):
+        plan(tmp_path / "c", student=student, **options)
+    assert not (tmp_path / "c").exists()
 
 
 def test_the_note_says_what_the_budget_does_not_count():

@@ -44,7 +44,7 @@ def cases(subjects):
 def test_a_mutated_folder_answers_as_before_or_is_refused(subjects, cases, tmp_path_factory):
     room = tmp_path_factory.mktemp("room")
 
-    @sweep(examples=40)
+    @sweep(examples=30)
     @given(cases)
     def check(case):
         name, (file, mutation), command = case

@@ -41,6 +41,38 @@ def test_the_gradient_of_the_loss_is_that_by_hand(weight, temperature):
     torch.testing.assert_close(output.grad, expected / 8)
 
 
+def test_one_member_answers_each_row_and_all_answer_as_often():
+    """20 rows and 3 members: 7, 7 and 6 rows; over many steps the mean target is the mean of the members."""
+    x, y = blobs(20)
+    teacher, student = make_teacher(), pluribus.ensemble(net(), Single())
+    outputs = teacher.predict(x).outputs
+    answered = Teacher(teacher).answer_by_one(x)
+    assert answered.shape == (1, 20, 3)
+    who = (answered - outputs).abs().amax(2).argmin(0)
+    torch.testing.assert_close(answered[0], outputs[who, torch.arange(20)])
+    assert sorted(who.bincount().tolist()) == [6, 7, 7]
+    targets = [Teacher(teacher).make_targets(student, x, y, 2.0, "one").values[:, 0, 0] for _ in range(400)]
+    expected = (outputs / 2).softmax(2).mean(0)
+    error = torch.stack(targets).std(0) / 20  # of the mean of 400 draws
+    assert ((torch.stack(targets).mean(0) - expected).abs() <= 5 * error + 1e-6).all()
+
+
+def test_the_members_of_several_teachers_are_drawn_alike():
+    x, _ = blobs(8)
+    others = make_teacher(members=2, seed=2)
+    for parameter in others.parameters():
+        parameter.data.mul_(1.1)  # the first members of both have the weights of one network
+    both = Teacher([make_teacher(members=2, seed=1), others])
+    answered, outputs = both.answer_by_one(x), both.answer(x)
+    assert (answered - outputs).abs().amax(2).argmin(0).bincount().tolist() == [2, 2, 2, 2]
+
+
+def test_a_student_with_several_members_needs_all_of_the_teacher():
+    student = pluribus.ensemble(net(), Multihead(members=2))
+    with pytest.raises(ValueError, match="teacher_members must be all for a student with 2 members"):
+        fit(student, blobs(20), teacher=make_teacher(), teacher_members="one", epochs=1, **QUIET)
+
+
 @pytest.mark.parametrize(
     "spec", [Multihead(members=4), BatchEnsemble(members=2), DeepEnsemble(members=2), MIMO(members=4)], ids=str
 )

@@ -94,6 +94,7 @@ def test_the_penalty_is_warmed_up():
 
     penalty = pluribus.ensemble(net(), pluribus.VariationalDropout()).penalty().item() / 64
     assert first_loss() - first_loss(kl_warmup=1) == pytest.approx(penalty / 2, rel=1e-4)
+    assert first_loss() - first_loss(kl_weight=0.25) == pytest.approx(0.75 * penalty, rel=1e-4)
 
 
 def test_a_regression_is_judged_in_the_units_of_its_targets():

@@ -58,6 +58,7 @@ def test_the_penalty_rises_to_one_over_its_epochs_and_is_whole_without_a_warm_up
     settings = Settings(kl_warmup=0.5)
     assert [compute_penalty_factor(t, 10, settings) for t in (0, 1, 4, 5, 99)] == pytest.approx([0.2, 0.4, 1, 1, 1])
     assert compute_penalty_factor(0, 10, Settings()) == 1
+    assert compute_penalty_factor(1, 10, Settings(kl_warmup=0.5, kl_weight=0.1)) == pytest.approx(0.04)
 
 
 def test_weight_decay_spares_what_the_ensemble_says():

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
+from ...analysis.cost import choose_deployment, divide_counts
 from ...analysis.diversity import normalised_disagreement
-from ...core.describe import count_parameters
+from ...core.describe import count_flops, count_parameters
 from ...file_formats.reading import read_json, write_json
 from ...file_formats.schema import NotNegative, Share, Size
 from ...runs.config import build_config
-from ...runs.evaluation import measure_cost
 from ...runs.loading import build_network
 from ..classification_scores import Blocks, Scores, measure_corrupted, measure_scores
 from ..recipe import Json, Workspace
@@ -52,9 +52,11 @@ def measure_trained(trained: Trained, scale: str, workspace: Workspace) -> Json:
     network = build_network(build_config(take_run_settings(plain)), data.shape, data.outputs)
     parameters = count_parameters(trained.ensemble)
     answer = trained.ensemble.predict(trained.x)
+    row = trained.x[:1]
+    _, flops, _ = choose_deployment(trained.ensemble.describe(row))
     return found | {
         "diversity": normalised_disagreement(answer, trained.y),
         "parameters": parameters,
         "share": parameters / count_parameters(network),
-        "flops": measure_cost(trained.ensemble, network, data, data.test)["deployed_flops"],
+        "flops": divide_counts(flops, count_flops(network, row)),
     }

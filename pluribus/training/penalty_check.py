@@ -1,0 +1,39 @@
+"""Whether the penalty of a variational method outweighs the data before training begins.
+
+    loss = E_q[−log p(y | x, w)] + kl_weight · KL(q || prior) / rows
+
+The first term need never exceed log C for C classes, the cost of guessing. For the improper priors of variational dropout the
+second is zero where the noise is infinite. So where `kl_weight · KL / rows` is above log C at the start, noise that guesses has
+a smaller loss than the network as it is, and training leads there unless the data pull harder on the way.
+"""
+
+import math
+
+import torch
+
+from ..core.ensemble import Ensemble
+
+
+class LargePenalty(UserWarning):
+    """The penalty of an ensemble costs more than guessing would: a filter of `warnings` can name it."""
+
+
+@torch.no_grad()
+def describe_large_penalty(ensemble: Ensemble, classes: int, rows: int, weight: float) -> str | None:
+    """Say that the penalty of an ensemble that is not trained yet costs more than guessing would; None if it does not.
+
+    Args:
+        classes: C of a classification.
+        rows: number of training rows, by which the penalty is divided.
+        weight: `kl_weight` of the settings.
+    """
+    if not ensemble.has_penalty or ensemble.task != "classification" or classes < 2:
+        return None
+    with torch.random.fork_rng(devices=[]):  # a divergence may be computed by drawing
+        cost, guessing = weight * ensemble.penalty().item() / rows, math.log(classes)
+    if cost <= guessing:
+        return None
+    return (
+        f"the KL of its weights costs {cost:.3g} nats for each of {rows:,} training rows, and guessing costs {guessing:.3g}: "
+        f"training may end in noise. More rows, or kl_weight below {weight * guessing / cost:.2g}, let it learn from the data"
+    )
