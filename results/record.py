@@ -5,14 +5,18 @@
     python results/record.py --readme        only the README, from the recorded JSON
 
 Each comparison goes to runs/<name> and can be stopped at any time; its results.json, .csv, .md and picture.svg are copied here.
+A large one is recorded in stages: results/<name>/runs.tar.xz holds its finished runs without their weights, so that a copy of
+the repository on another machine adds methods to it, or computes its intervals again, without training what is there.
 """
 
 import argparse
+import io
 import json
 import shlex
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +31,14 @@ METHODS = (
 )
 PHOTOS = "single,mimo,multihead,deep-ensemble"
 """On CIFAR-10, where a run takes minutes. Methods that are added at the end are added to what is recorded."""
+STAGES = (
+    "single,deep-ensemble,mimo,multihead",
+    "mc-dropout,deep-ensemble:members=2,of=mimo,treenet",
+    "batch-ensemble,treenet:of=mc-dropout",
+    "mixture,variance",
+    "variational-dropout,maxout:copies=2,inner",
+)
+"""Every method and two combinations, in the order in which they are recorded."""
 TABLES = (
     "--recipe fast-table --epochs auto --max-epochs 300 --tune 3 --seeds 5 --distil single "
     "--methods single,variance,mc-dropout,multihead,mimo,batch-ensemble,mixture,mixture:of=mimo,deep-ensemble"
@@ -41,6 +53,11 @@ COMPARISONS = {
         "--tune 3 --seeds 3 --corruptions standard --shift-rows 500 --ood svhn --distil single "
         "--student epochs=360,mixup=1,teacher_weight=1,teacher_members=one --methods single,deep-ensemble"
     ),
+    "cifar10-methods": (
+        "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast --model fast-cnn:width=0.5 --epochs 40 --warmup 2 "
+        "--tune 3 --seeds 3 --corruptions standard --shift-rows 500 --ood svhn --distil single "
+        f"--student epochs=120,mixup=1,teacher_weight=1,teacher_members=one --methods {','.join(STAGES)}"
+    ),
     "cifar10-long": (
         "--data cifar10 --recipe fast --model fast-cnn:width=0.5 --epochs 24 --seeds 3 --corruptions standard --shift-rows 500 "
         "--ood svhn --distil single,multihead:members=4 --student epochs=72,mixup=1,teacher_weight=1 "
@@ -53,19 +70,55 @@ COMPARISONS = {
     "uci-concrete": f"--data uci-concrete {TABLES}",
     "uci-energy": f"--data uci-energy {TABLES}",
 }
+PACKED = "runs.tar.xz"
 RECORDED = ("results.json", "results.csv", "results.md", "picture.svg")
 BEGIN, END = "<!-- recorded results: make results -->", "<!-- end of recorded results -->"
 
 
 def record_comparison(name: str, options: str) -> None:
-    """Run what is missing of a comparison, and copy its results here."""
-    folder = ROOT / "runs" / name
+    """Run what is missing of a comparison, and copy its results here after each of its stages."""
+    folder, packed = ROOT / "runs" / name, HERE / name / PACKED
+    if packed.is_file() and not folder.exists():
+        unpack_runs(packed, folder)
     words = shlex.split(options)
-    asked = f"{options} --out runs/{name}"
-    if (folder / "compare.yaml").is_file():  # what it lacks is added
-        asked = f"--resume runs/{name} --methods {words[words.index('--methods') + 1]}"
-    subprocess.run([sys.executable, "-m", "pluribus", "compare", *shlex.split(asked)], check=True, cwd=ROOT)
-    copy_results(name, folder)
+    methods = words.index("--methods") + 1
+    is_staged = words[methods] == ",".join(STAGES)
+    for count in range(1, len(STAGES) + 1) if is_staged else [0]:
+        wanted = ",".join(STAGES[:count]) or words[methods]
+        asked = [*words[:methods], wanted, *words[methods + 1 :], "--out", f"runs/{name}"]
+        if (folder / "compare.yaml").is_file():  # what it lacks is added
+            asked = ["--resume", f"runs/{name}", "--methods", wanted]
+        subprocess.run([sys.executable, "-m", "pluribus", "compare", *asked], check=True, cwd=ROOT)
+        copy_results(name, folder)
+        update_readme()
+        if is_staged:
+            pack_runs(folder, packed)
+
+
+def pack_runs(folder: Path, packed: Path) -> None:
+    """Put the records of a comparison into an archive: all but weights, checkpoints and what `compare` writes at its end."""
+    left_out = {"checkpoints", "weights.safetensors", "weights.json", ".lock", "report.html", *RECORDED}
+    files = [place for place in sorted(folder.rglob("*")) if place.is_file()]
+    with io.BytesIO() as stream:
+        with tarfile.open(fileobj=stream, mode="w:xz", preset=9) as archive:
+            for place in files:
+                inside = place.relative_to(folder)
+                if not left_out.intersection(inside.parts):
+                    archive.add(place, inside.as_posix(), filter=forget_owner)
+        write_file(packed, stream.getvalue())
+
+
+def forget_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """An entry of an archive without the names of a machine."""
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+def unpack_runs(packed: Path, folder: Path) -> None:
+    """Lay out the records of a comparison as they were packed."""
+    with tarfile.open(packed, mode="r:xz") as archive:
+        archive.extractall(folder, filter="data")
 
 
 def copy_results(name: str, folder: Path) -> None:

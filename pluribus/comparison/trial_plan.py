@@ -1,7 +1,7 @@
 """Which configurations a tuning tries: the default one first, then others from the product of candidates, without repeats.
 
 Every method has the same common candidates (learning rate, weight decay, label smoothing, …), because methods must be made of
-tuned networks too, and those that its spec offers. An option that the user has set is left as it is; the learning rate and the
+tuned networks too, and those that its spec offers. A method whose penalty costs more than guessing has smaller weights of it. An option that the user has set is left as it is; the learning rate and the
 weight decay that were set are what the candidates are multiples of.
 
 Both are drawn by Optuna's random sampler. The common settings of a trial are a function of the seed and the number of the
@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
 from ..core.seeds import derive_seed
 from ..core.surgery import Subject
@@ -26,6 +27,7 @@ from ..runs.config import Config, ConfigError, build_config, format_choice
 from ..runs.loading import build_network
 from ..runs.pruning import quiet_optuna
 from ..runs.training import convert_network
+from ..training.penalty_check import find_largest_weight
 
 Json = dict[str, Any]
 Space = dict[str, tuple[Any, ...]]
@@ -36,6 +38,8 @@ RATES, DECAYS = (1 / 3, 3.0), (5.0,)
 """Multiples of the learning rate and of the weight decay, besides 1."""
 VALUES = {"label_smoothing": (0.0, 0.05, 0.1), "mixup": (0.0, 0.2)}
 """Of settings for classifications; one that this version does not have is left out."""
+PENALTIES = (1 / 3, 1 / 30)
+"""Multiples of the largest weight at which a penalty costs no more than guessing."""
 ATTEMPTS = 20
 """So many options are tried for a trial, if the network cannot be converted so, or another trial has the same."""
 
@@ -60,8 +64,8 @@ def plan_trials(
     trials, converted = [default], [(config.method, config.model)]
     try:
         with torch.random.fork_rng(devices=[]):
-            convert_network(config, data)
-            options, settings = list_options(config, data), list_settings(config, data)
+            weights = list_penalty_weights(convert_network(config, data), config, data)
+            options, settings = list_options(config, data) | weights, list_settings(config, data)
     except (ConfigError, ModelError, ConversionError):
         return trials  # its only trial will fail, and say why
     method = zlib.crc32(format_choice(config.method).encode())
@@ -69,7 +73,10 @@ def plan_trials(
     order = [{}, *itertools.islice(drawn_settings, count - 1)]
     for number in range(1, min(count, math.prod(map(len, (options | settings).values())))):
         for drawn in itertools.islice(draw_configurations(options, derive_seed(seed, TUNING, method, number)), ATTEMPTS):
-            wanted = default | order[number % len(order)] | {"method": config.method | drawn}
+            if weights.keys() - drawn.keys():  # only the first trial has a penalty that leads to noise
+                continue
+            own = {name: drawn.pop(name) for name in weights}
+            wanted = default | order[number % len(order)] | own | {"method": config.method | drawn}
             try:
                 trial = build_config(wanted)
                 made = build_config(wanted | dict(fit(trial)))
@@ -93,6 +100,15 @@ def list_options(config: Config, data: Data) -> Space:
     example = data.preparation(data.train.x[:2]).to(next(net.parameters()).dtype)
     found = spec.list_candidates(Subject(net.train(), example, data.task))
     return {name: put_first(getattr(spec, name), values) for name, values in sorted(found.items()) if name not in config.method}
+
+
+def list_penalty_weights(made: Ensemble, config: Config, data: Data) -> Space:
+    """Smaller weights of a penalty that costs more than guessing; empty if it costs less, or the user has chosen its weight."""
+    classes = data.outputs if data.task == "classification" else 0
+    most = find_largest_weight(made, classes, len(data.train), config.kl_weight)
+    if most is None or config.kl_weight != Config.model_fields["kl_weight"].default:
+        return {}
+    return {"kl_weight": (config.kl_weight, *(float(f"{times * most:.2g}") for times in PENALTIES))}
 
 
 def list_settings(config: Config, data: Data) -> Space:

@@ -19,8 +19,8 @@ class LargePenalty(UserWarning):
 
 
 @torch.no_grad()
-def describe_large_penalty(ensemble: Ensemble, classes: int, rows: int, weight: float) -> str | None:
-    """Say that the penalty of an ensemble that is not trained yet costs more than guessing would; None if it does not.
+def find_largest_weight(ensemble: Ensemble, classes: int, rows: int, weight: float) -> float | None:
+    """The weight at which the penalty of an ensemble that is not trained yet costs as much as guessing; None if it costs less.
 
     Args:
         classes: C of a classification.
@@ -30,10 +30,20 @@ def describe_large_penalty(ensemble: Ensemble, classes: int, rows: int, weight: 
     if not ensemble.has_penalty or ensemble.task != "classification" or classes < 2:
         return None
     with torch.random.fork_rng(devices=[]):  # a divergence may be computed by drawing
-        cost, guessing = weight * ensemble.penalty().item() / rows, math.log(classes)
-    if cost <= guessing:
+        penalty, most = ensemble.penalty().item(), rows * math.log(classes)
+    return most / penalty if weight * penalty > most else None
+
+
+def describe_large_penalty(ensemble: Ensemble, classes: int, rows: int, weight: float) -> str | None:
+    """Say that the penalty of an ensemble that is not trained yet costs more than guessing would; None if it does not.
+
+    Takes what `find_largest_weight` takes.
+    """
+    most = find_largest_weight(ensemble, classes, rows, weight)
+    if most is None:
         return None
+    guessing = math.log(classes)
     return (
-        f"the KL of its weights costs {cost:.3g} nats for each of {rows:,} training rows, and guessing costs {guessing:.3g}: "
-        f"training may end in noise. More rows, or kl_weight below {weight * guessing / cost:.2g}, let it learn from the data"
+        f"the KL of its weights costs {weight * guessing / most:.3g} nats for each of {rows:,} training rows, and guessing costs "
+        f"{guessing:.3g}: training may end in noise. More rows, or kl_weight below {most:.2g}, let it learn from the data"
     )

@@ -13,7 +13,7 @@ from pluribus.data.dataset import Data, Part
 from pluribus.data.preparation import Preparation
 from pluribus.runs.config import ConfigError, build_config
 from pluribus.runs.loading import passed_objects
-from pluribus.runs.training import resolve_config
+from pluribus.runs.training import convert_network, resolve_config
 
 SETTINGS = ("lr", "weight_decay", "label_smoothing")
 
@@ -102,6 +102,18 @@ def test_what_cannot_be_converted_or_does_not_fit_the_budget_is_not_tried(data, 
 def test_a_method_that_does_not_fit_the_network_has_one_trial_which_will_say_so(data):
     config = configure(data, "mimo:first=nothing")
     assert plan_trials(config, data, 8, seed=0) == [config.model_dump(mode="json")]
+
+
+def test_all_trials_but_the_first_have_a_penalty_that_costs_less_than_guessing(data):
+    config = configure(data, "variational-dropout")
+    trials = plan_trials(config, data, 8, seed=0)
+    limit = 20 * math.log(2) / convert_network(config, data).penalty().item()
+    found = [trial["kl_weight"] for trial in trials]
+    assert len(found) == 8
+    assert found[0] == 1.0
+    assert {round(limit / weight) for weight in found[1:]} == {3, 30}
+    chosen = plan_trials(configure(data, "variational-dropout", kl_weight=0.5), data, 8, seed=0)
+    assert {trial["kl_weight"] for trial in chosen} == {0.5}
 
 
 def test_draws_are_uniform_over_the_configurations():
