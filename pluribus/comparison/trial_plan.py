@@ -1,8 +1,9 @@
 """Which configurations a tuning tries: the default one first, then others from the product of candidates, without repeats.
 
 Every method has the same common candidates (learning rate, weight decay, label smoothing, …), because methods must be made of
-tuned networks too, and those that its spec offers. A method whose penalty costs more than guessing has smaller weights of it. An option that the user has set is left as it is; the learning rate and the
-weight decay that were set are what the candidates are multiples of.
+tuned networks too, and those that its spec offers. A method whose penalty costs more than guessing tries smaller weights of it.
+An option that the user has set is left as it is; the learning rate and the weight decay that were set are what the candidates
+are multiples of.
 
 Both are drawn by Optuna's random sampler. The common settings of a trial are a function of the seed and the number of the
 trial, so that no method is luckier than another one in what it may try; its options are a function of the seed, the method and

@@ -43,7 +43,8 @@ def describe_large_penalty(ensemble: Ensemble, classes: int, rows: int, weight: 
     if most is None:
         return None
     guessing = math.log(classes)
+    cost = weight * guessing / most
     return (
-        f"the KL of its weights costs {weight * guessing / most:.3g} nats for each of {rows:,} training rows, and guessing costs "
-        f"{guessing:.3g}: training may end in noise. More rows, or kl_weight below {most:.2g}, let it learn from the data"
+        f"the KL of its weights costs {cost:.3g} nats for each of {rows:,} training rows, and guessing costs {guessing:.3g}: "
+        f"training may end in noise. More rows, or kl_weight below {most:.2g}, let it learn from the data"
     )
