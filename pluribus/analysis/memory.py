@@ -33,6 +33,11 @@ def measure_peak_memory(run: Callable[[], Any]) -> int:
 class _StorageCounter(TorchDispatchMode):
     """Counts storages when operations create them and when they are freed."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here; with True torch would import its compiler for the first operation, for 2 s."""
+        return False
+
     def __init__(self) -> None:
         super().__init__()
         self.current = self.peak = 0

@@ -16,7 +16,7 @@ def methods(name: Name = None) -> None:
     """List the methods: what each does, its options and its cost."""
     from rich.table import Table
 
-    from ..comparison.budgets import measure_relative_costs
+    from ..bench.counted_costs import count_relative_costs
     from ..core.spec import Spec
     from ..core.suggestions import describe_unknown
     from ..runs.config import ConfigError
@@ -27,7 +27,7 @@ def methods(name: Name = None) -> None:
     if name is None:
         table = Table("name", "what", "parameters", "FLOPs", caption="LeNet-5 with each method at its defaults, × the base")
         for key, kind in Spec.registry.items():
-            parameters, flops = measure_relative_costs(kind())
+            parameters, flops = count_relative_costs(kind())
             table.add_row(key, read_summary(kind), f"{parameters:.2f}", f"{flops:.2f}")
         console.print(table)
         console.print("The options of one: pluribus methods NAME", style="dim")
@@ -41,7 +41,7 @@ def methods(name: Name = None) -> None:
     for field in dataclasses.fields(kind):
         table.add_row(field.name, str(field.default))
     console.print(table)
-    parameters, flops = measure_relative_costs(kind())
+    parameters, flops = count_relative_costs(kind())
     console.print(f"on LeNet-5: {parameters:.2f} × the parameters and {flops:.2f} × the FLOPs of the base network")
     module = inspect.getmodule(kind)
     paper = (inspect.getdoc(module) or "").strip().split("\n\n")[-1] if module else ""

@@ -10,7 +10,6 @@ Equal epochs flatter whatever costs more. Abe et al., "Deep Ensembles Work, But 
 with one network of its size; the last two are that comparison, with the sum held at the size of one.
 """
 
-import functools
 import inspect
 import math
 from collections.abc import Mapping
@@ -20,10 +19,8 @@ import torch
 
 from ..analysis.cost import choose_deployment, compare_training_flops
 from ..core.convert import ensemble as convert
-from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
 from ..data import Data
-from ..models.small import lenet5
 from ..runs.config import Config, ConfigError, find_role, format_choice
 from ..runs.loading import build_network, find_factory
 from ..runs.training import convert_network
@@ -164,12 +161,3 @@ def build_width_error(config: Config, budget: Budget) -> ConfigError:
         f"{format_choice(config.method)} costs more than one network ({budget}) even at {NARROWEST:g} of its width: "
         "leave it out, or give it fewer members or samples"
     )
-
-
-@functools.cache
-def measure_relative_costs(spec: Spec) -> tuple[float, float]:
-    """Parameters and FLOPs of a prediction as ratios to the base network, LeNet-5; folded if that is the form to deploy."""
-    with torch.random.fork_rng(devices=[]):
-        cost = convert(lenet5(), spec, example=torch.zeros(2, 1, 28, 28)).eval().describe()
-    _, flops, parameters = choose_deployment(cost)
-    return parameters / cost.base_parameters, (flops or 0) / (cost.base_flops or 1)

@@ -30,6 +30,11 @@ class FlopCounter(TorchDispatchMode):
     60
     """
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled here; with True torch would import its compiler for the first operation."""
+        return False
+
     def __init__(self) -> None:
         super().__init__()
         self._total = 0

@@ -1,5 +1,6 @@
 """The 1,797 handwritten digits, 8×8, that are part of scikit-learn: they need no file and no network."""
 
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -12,6 +13,15 @@ from .split import split_rows
 
 def read(entry: CatalogEntry, folder: Path) -> Data:
     """Read the digits. Raises: ImportError if scikit-learn is not installed."""
+    every = read_every()
+    keep, test = split_rows(entry.test, len(every), seed=0, labels=every.y)
+    train = every.take_rows(keep)
+    return Data(entry.name, train, every.take_rows(test), Pixels.fit(train.x), entry.labels, "scikit-learn")
+
+
+@cache
+def read_every() -> Part:
+    """All digits. They are read once in a process, because scikit-learn parses them from text."""
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
@@ -19,7 +29,4 @@ def read(entry: CatalogEntry, folder: Path) -> Data:
     stored = load_digits()
     # scikit-learn stores the pixels as 0 to 16.
     x = (torch.from_numpy(stored.images) * 255 / 16).round().to(torch.uint8).unsqueeze(1)
-    every = Part(x, torch.from_numpy(stored.target).long())
-    keep, test = split_rows(entry.test, len(every), seed=0, labels=every.y)
-    train = every.take_rows(keep)
-    return Data(entry.name, train, every.take_rows(test), Pixels.fit(train.x), entry.labels, "scikit-learn")
+    return Part(x, torch.from_numpy(stored.target).long())

@@ -20,6 +20,7 @@ import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -155,16 +156,20 @@ def name_new_folder(parent: Path, title: str) -> Path:
     return path
 
 
-def describe_machine() -> dict[str, Any]:
-    """Versions and hardware, without anything that identifies the machine or its owner."""
+@cache
+def read_versions() -> dict[str, str]:
+    """The versions of the packages that matter, where they are installed; they are read once, because that takes a while."""
     versions = {}
     for name in PACKAGES:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
+    return versions
+
+
+def describe_machine() -> dict[str, Any]:
+    """Versions and hardware, without anything that identifies the machine or its owner."""
     return {
-        "versions": {"python": platform.python_version()} | versions,
+        "versions": {"python": platform.python_version()} | read_versions(),
         "machine": {
             "system": platform.system(),
             "architecture": platform.machine(),

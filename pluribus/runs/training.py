@@ -14,6 +14,7 @@ import torch
 from lightning.pytorch.callbacks import Checkpoint
 
 from ..core.convert import ensemble as convert
+from ..core.describe import count_parameters
 from ..core.ensemble import Ensemble
 from ..core.errors import FileError
 from ..core.files import remove_leftovers
@@ -115,15 +116,14 @@ def train_run(
 def score_run(made: Ensemble, config: Config, data: Data, aside: Part, scored: bool = True) -> dict[str, Any]:
     """The scores on the test rows or, if there are none, on the validation rows; none, unless it is to be `scored`."""
     part, name = (data.test, "test") if len(data.test) else (aside, "validation")
-    cost = made.describe()
     tally = EvaluationCase(made, data, part, config.seed).tally_scores() if len(part) and scored else None
     return {
         "title": config.title(),
         "split": None if tally is None else name,
         "scores": {} if tally is None else tally.scores(),
         "not_finite": 0 if tally is None else tally.not_finite,
-        "parameters": cost.parameters,
-        "base_parameters": cost.base_parameters,
+        "parameters": count_parameters(made),
+        "base_parameters": count_parameters(made.conversion.base),
     }
 
 

@@ -32,7 +32,7 @@ def broken(monkeypatch, tmp_path):
         def raise_error(*_):
             raise error
 
-        monkeypatch.setattr("pluribus.comparison.budgets.measure_relative_costs", raise_error)
+        monkeypatch.setattr("pluribus.bench.counted_costs.count_relative_costs", raise_error)
 
     return set_error
 
