@@ -55,14 +55,15 @@ ROOMS = {
 
 
 def test_importing_needs_torch_and_numpy_only():
-    """Everything else that could be imported is made unimportable."""
+    """Everything else that could be imported is made unimportable. The room of data does without the libraries, too."""
     blocked = ["safetensors", "sklearn", "rich", "scipy", "matplotlib", "pandas", "lightning", "torchvision"]
     blocked += ["pydantic", "yaml", "typer", "joblib", "PIL", "pyarrow", "dask", "distributed", "torchmetrics"]
-    blocked += ["plotly", "jinja2", "hypothesis", "playwright"]
+    blocked += ["plotly", "jinja2", "hypothesis", "playwright", "pooch"]
     code = f"""
 import sys; sys.modules.update(dict.fromkeys({blocked!r}))
 import pluribus
 assert not {{"pluribus.data", "pluribus.runs"}} & set(sys.modules)
+import pluribus.data.download
 print(pluribus.__version__)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

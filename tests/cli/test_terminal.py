@@ -4,9 +4,10 @@ import fcntl
 import os
 import pty
 import re
+import runpy
 import select
 import struct
-import subprocess
+import sys
 import termios
 import time
 
@@ -18,9 +19,12 @@ from pluribus.core.spec import Spec
 from ..processes import fork_pluribus
 
 
-def test_the_module_says_its_version(process):
-    answer = process("--version", stdout=subprocess.PIPE)
-    assert (answer.code, answer.out, answer.err) == (0, f"pluribus {__version__}\n", "")
+def test_the_module_says_its_version(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["pluribus", "--version"])
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(SystemExit) as end:
+        runpy.run_module("pluribus", run_name="__main__")
+    assert (end.value.code, *capsys.readouterr()) == (0, f"pluribus {__version__}\n", "")
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,6 @@ def die_once(folder: str) -> None:
     write_result(folder)
 
 
-def die(folder: str) -> None:
-    os._exit(9)
-
-
 def wait_forever(folder: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
     (Path(folder) / "pid.txt").write_text(str(os.getpid()))

@@ -16,6 +16,7 @@ import torch
 from pluribus.experiments import Job, describe_unfinished, read_failure, run_jobs
 from pluribus.experiments import engine as engines
 from pluribus.experiments.jobs import run_job
+from pluribus.experiments.workers import WorkerDied
 
 from . import calls
 
@@ -75,11 +76,17 @@ def test_a_worker_that_dies_costs_no_result(tmp_path):
 
 
 def test_a_job_whose_worker_always_dies_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(engines, "ATTEMPTS", 2)
-    jobs = create_jobs(tmp_path, calls.die)
-    with pytest.warns(UserWarning, match="a worker died"):
-        unfinished = run_jobs(jobs, "2", is_finished=is_finished)
-    assert unfinished["job0"] == "its worker died every time"
+    attempts = []
+
+    def die(calls, workers):
+        attempts.append(len(calls))
+        raise WorkerDied("killed")
+
+    monkeypatch.setattr(engines, "run_calls", die)
+    with pytest.warns(UserWarning, match=r"a worker died \(killed\)"):
+        unfinished = run_jobs(create_jobs(tmp_path, calls.write_result), "2", is_finished=is_finished)
+    assert unfinished == {"job0": "its worker died every time"}
+    assert attempts == [1] * engines.ATTEMPTS
 
 
 def test_threads_are_shared_out_and_the_callers_own_number_comes_back(tmp_path):

@@ -89,7 +89,7 @@ def test_under_sgd_it_is_the_base_layer_at_a_smaller_rate_and_a_larger_decay(nes
         assert 0 < factor < 1
 
 
-@pytest.mark.parametrize("optimiser", EQUIVALENTS)
+@pytest.mark.parametrize("optimiser", ["SGD", "Adam", pytest.param("AdamW", marks=pytest.mark.slow)])
 def test_with_batchnorm_and_residuals_it_is_the_base_network_at_other_settings(optimiser):
     """SGD: lr/m and m·wd on the converted layers; Adam and AdamW: m·ε there. Other layers keep their settings."""
     copies, make = 4, EQUIVALENTS[optimiser]

@@ -64,7 +64,7 @@ def killed(options: dict, folder: Path, chance: random.Random) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("name", "most"), [("mimo", 10), ("variance", 3), *(pytest.param(name, 10, marks=pytest.mark.slow) for name in RUNS)]
+    ("name", "most"), [("mimo", 4), ("variance", 2), *(pytest.param(name, 10, marks=pytest.mark.slow) for name in RUNS)]
 )
 def test_kills_at_random_moments_change_nothing(name, most, tmp_path):
     options = RUNS[name]
