@@ -15,6 +15,8 @@ from pluribus.papers.results import build_result, locate_result, read_paper_resu
 from pluribus.papers.variance import ORDER
 from pluribus.papers.variance.trainings import Training
 
+from ..shortcuts import shorten_measurements
+
 RECORDED = Path(__file__).parents[2] / "papers"
 EVERY = list(load_recipes().values())
 
@@ -44,7 +46,8 @@ def smoke(tmp_path_factory):
 
     def run(recipe):
         if recipe.id not in found:
-            found[recipe.id] = reproduce(Reproduction(recipe, "smoke", place / "out", place / "work"))
+            with shorten_measurements():
+                found[recipe.id] = reproduce(Reproduction(recipe, "smoke", place / "out", place / "work"))
         return found[recipe.id]
 
     return place / "out", run, found
