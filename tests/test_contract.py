@@ -249,7 +249,7 @@ def test_a_trained_network_is_kept_as_promised(row, trained):
             assert any(torch.equal(p, parameter) or (bias and torch.equal(p[0], parameter)) for p in mine if p.dim()), name
 
 
-@on(PAIRS)
+@on(SOME_PAIRS, slow=PAIRS)
 def test_late_branching_equals_branching_at_the_input(row, case):
     """Also with noise: a probe makes the n-th draw of a pass the same however the pass is run."""
     net, data = case

@@ -15,6 +15,7 @@ from pluribus.training.settings import Settings
 
 LEAST, MOST = 1 / 3, 3.0
 SHAPES = {"conv": (3, 8, 8), "conv with BatchNorm": (3, 8, 8), "dense": (32,)}
+KINDS = [pytest.param("conv", marks=pytest.mark.slow), "conv with BatchNorm", "dense"]
 BUDGETS = {
     "blob": {"blob": True},
     "a third": {"parameters": 0.34},
@@ -61,7 +62,7 @@ def measure_move(spec: Spec, kind: str, optimizer: str) -> float:
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-@pytest.mark.parametrize("kind", list(SHAPES))
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [name for name in list_methods() if name != "single"])
 def test_a_default_step_moves_the_weights_as_it_moves_a_plain_networks(name, kind, optimizer):
     spec = Spec.registry[name]()
@@ -79,7 +80,7 @@ def test_a_default_step_moves_the_weights_as_it_moves_a_plain_networks(name, kin
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-@pytest.mark.parametrize("kind", list(SHAPES))
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("budget", list(BUDGETS))
 def test_so_does_a_mixture_of_every_budget(budget, kind, optimizer):
     ratio = measure_move(pluribus.Mixture(**BUDGETS[budget]), kind, optimizer) / measure_move(

@@ -167,7 +167,7 @@ def shimmering(samples):
 
 
 def test_averaging_finds_the_slope_that_noise_hides():
-    """One draw's gradient is a coin flip for every coordinate; the average of 4,096 has the right sign in nearly all.
+    """One draw's gradient is a coin flip for every coordinate; the average of 2,048 has the right sign in nearly all.
 
     The margin is ½ of what the ball can take away. A walk of coin flips takes away a fifth at most times: it fails.
     """
@@ -177,7 +177,7 @@ def test_averaging_finds_the_slope_that_noise_hides():
     step = {"epsilon": 0.1, "step": 0.02, "iterations": 6}
     for through in ("prediction", "losses"):
         hidden = attack(ensemble, x, y, Attack(**step, samples=1, through=through), low=-1, high=1)
-        averaged = attack(ensemble, x, y, Attack(**step, samples=4096, through=through), low=-1, high=1, batch_size=1)
+        averaged = attack(ensemble, x, y, Attack(**step, samples=2048, through=through), low=-1, high=1, batch_size=1)
         assert hidden.success[-1] <= 0.1
         assert averaged.final_success >= 0.9
 

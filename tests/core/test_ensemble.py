@@ -196,8 +196,8 @@ class SmallMLP(nn.Sequential):
         super().__init__(nn.Flatten(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 12), nn.ReLU(), nn.Linear(12, 3))
 
 
-COMPILED = ("variance", "mimo", "mixture", "mc-dropout")
-"""Four ways to compile: weights drawn and mixed; inputs and heads; masks. Methods that average, scale or copy are slow."""
+COMPILED = ("variance", "mimo", "mixture")
+"""Three ways to compile: weights that are drawn, inputs and heads, weights that are mixed. The other methods are slow."""
 ALSO_COMPILED = [name for name in METHODS if name not in (*COMPILED, "deep-mimo", "deep-variance", "variance-uniform")]
 
 

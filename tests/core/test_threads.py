@@ -15,6 +15,8 @@ from tests.contract_rows import METHODS
 from tests.networks import ResidualCNN, images
 
 CALLS, THREADS, SIZES = 800, 8, (32, 64)
+BESIDE = ("inner", "variance", "mimo", "mixture", "batch-ensemble-split", "treenet", "mc-dropout", "deep")
+"""One of each kind: weights averaged, drawn, mixed, scaled or copied; inputs and heads; masks; whole networks."""
 
 
 def prepare(name: str) -> pluribus.Ensemble:
@@ -57,7 +59,7 @@ def test_eight_threads_get_the_serial_answers_800_times(name):
     assert count_wrong(prepare(name), CALLS) == 0
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [name if name in BESIDE else pytest.param(name, marks=pytest.mark.slow) for name in METHODS])
 def test_predictions_beside_a_training_loop_leave_it_in_training_mode(name):
     """The loop trains with a learning rate of zero and frozen statistics, so that the right answers stay the same."""
     ensemble = prepare(name).train()

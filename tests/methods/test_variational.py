@@ -120,8 +120,10 @@ def test_the_penalty_counts_every_weight_once(kind, make):
     torch.testing.assert_close(ensemble.penalty(), expected)
     sampled = pluribus.ensemble(layer, VariationalDropout(parameterization=kind, log_alpha=-2.0, kl="monte-carlo"))
     torch.manual_seed(0)
-    mean = torch.stack([sampled.penalty() for _ in range(3000)]).mean()
-    torch.testing.assert_close(mean, expected, rtol=0.02, atol=0)
+    drawn = torch.stack([sampled.penalty() for _ in range(500)])
+    error = drawn.std() / 500**0.5
+    assert 5 * error < 0.1 * expected  # so that a factor of two, or weights counted twice, would show
+    assert (drawn.mean() - expected).abs() < 5 * error
 
 
 @pytest.mark.parametrize("kind", PARAMETERIZATIONS)

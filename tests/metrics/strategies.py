@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pluribus import Predictive
 
-repeatable = settings(max_examples=100, deadline=None, derandomize=True, database=None)
+repeatable = settings(max_examples=60, deadline=None, derandomize=True, database=None)
 
 
 def draw_ties(generator, shape):

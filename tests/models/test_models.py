@@ -130,8 +130,13 @@ def test_they_answer_for_every_row_and_carry_gradients_to_every_parameter(name):
     assert all(parameter.grad is not None for parameter in net.parameters())
 
 
-@pytest.mark.parametrize("spec", [MIMO(2), BatchEnsemble(2), TreeNet(2), MCDropout(samples=2), Variance(samples=2)], ids=str)
-@pytest.mark.parametrize("name", ["lenet5", "fast_cnn", "resnet", "densenet", "wrn", "vit", "vgg_like"])
+BECOME = [MIMO(2), BatchEnsemble(2), TreeNet(2), MCDropout(samples=2), Variance(samples=2)]
+MADE = ["lenet5", "fast_cnn", "resnet", "densenet", "wrn", "vit", "vgg_like"]
+PAIRS = [(name, spec) for first, name in enumerate(MADE) for spec in BECOME[first % 2 :: 2]]
+"""Every network with every other method, and every method with several networks."""
+
+
+@pytest.mark.parametrize(("name", "spec"), PAIRS, ids=str)
 def test_they_become_ensembles(name, spec):
     make, shape = NETWORKS[name]
     ensemble = pluribus.ensemble(make(), spec).eval()

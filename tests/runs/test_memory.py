@@ -45,6 +45,7 @@ def test_ten_thousand_images_and_two_hundred_draws_take_less_than_a_gigabyte_and
     assert peak < 1.5e9
 
 
+@pytest.mark.slow
 def test_four_times_the_draws_and_rows_take_no_more_memory(tmp_path):
     """Within the noise of the allocator: an answer to 400 rows by 80 draws alone would be 64 MB, if it were made at once."""
     (tmp_path / "few").mkdir(), (tmp_path / "many").mkdir()
