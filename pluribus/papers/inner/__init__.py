@@ -1,17 +1,17 @@
 """Inner Ensemble Networks: the mean of m copies of every layer, folded into one layer after training.
 
 A file with a `RECIPE` is one table or figure. random_networks.py builds the networks whose responses figure 2 is about,
-and gain_claims.py has its rules.
+and gain_claims.py has its rules. networks.py and rows.py say what tables 1, 2 and 5 and figure 3 train, trained_rows.py
+measures it, and error_claims.py has the rules that they share.
 """
 
 from ..recipe import Json
 
 TITLE = "Inner Ensemble Networks: average ensemble as an effective regularizer"
 CITATION = "Mohamed et al., 2020."
-INTRODUCTION = """Figure 2 of the paper, run again: ours beside theirs. This page is made by `pluribus reproduce` from the JSON
-files in `results/`; verdicts are computed from them by the rule that stands beside each. The paper's tables and its other
-figures have no recipe yet."""
-ORDER = ("figure-2",)
+INTRODUCTION = """The tables and figures of the paper, run again: ours beside theirs. This page is made by `pluribus reproduce`
+from the JSON files in `results/`; verdicts are computed from them by the rule that stands beside each."""
+ORDER = ("figure-2", "table-1", "figure-3", "table-2", "table-3", "table-4", "table-5")
 
 
 def list_departures(found: dict[str, Json]) -> list[str]:
