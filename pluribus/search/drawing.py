@@ -32,12 +32,17 @@ def draw_cell(cell: Cell | FoundCell) -> bytes:
 
 
 def _draw(figure: "Figure", cell: Cell) -> None:
+    figure.set_layout_engine("none")  # an inch on the paper is one on the axes
+    axes = figure.add_axes((0, 0, 1, 1))
+    figure.set_size_inches(*draw_on_axes(axes, cell))
+
+
+def draw_on_axes(axes: "Axes", cell: Cell) -> tuple[float, float]:
+    """Draw the cell on axes of any figure, and return the width and the height in inches at which texts fit."""
     from matplotlib.patches import Circle
 
     nodes, names = cell.graph.nodes, sorted(set(cell.operations) - {ABSENT})
     edges = [edge for edge in cell.list_edges() if edge[2] != ABSENT]
-    figure.set_layout_engine("none")  # an inch on the paper is one on the axes
-    axes = figure.add_axes((0, 0, 1, 1))
     axes.set_axis_off()
     heights = [_compute_height(source, target) for source, target, _ in edges]
     low, high = min([0, *heights]) - 2 * RADIUS, max([0, *heights]) + 2 * RADIUS
@@ -50,7 +55,7 @@ def _draw(figure: "Figure", cell: Cell) -> None:
     left, right = -2 * RADIUS, (nodes - 1) * DISTANCE + 2 * RADIUS
     axes.set_xlim(left, right)
     axes.set_ylim(low, high)
-    figure.set_size_inches(right - left, high - low)
+    return right - left, high - low
 
 
 def _compute_height(source: int, target: int) -> float:
