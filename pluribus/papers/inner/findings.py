@@ -37,8 +37,8 @@ def describe_learning_rate(found: Found) -> list[str]:
     return [
         "Under SGD the inner ensemble is a choice of learning rate and decay. In double precision its outputs after an epoch "
         f"are those of the base network at lr/m and m·wd to {shift:.0e}. In single precision rounding parts the two trainings, "
-        f"and their errors differ by {same}, while IEN and the base network at lr and wd differ by {gain}, and the base network at "
-        f"m·lr and at lr by {fast}."
+        f"and their errors differ by {same}, while IEN and the base network at lr and wd differ by {gain}, and the base "
+        f"network at m·lr and at lr by {fast}."
     ]
 
 

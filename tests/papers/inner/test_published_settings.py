@@ -45,7 +45,7 @@ def test_every_published_training_is_one_that_pluribus_train_takes():
         (BASE, 853_018),
         (IEN, 853_018 + 3 * CONVOLUTIONS),
         (DENSE, 853_018 + 3 * (CONVOLUTIONS + 650)),
-        (MAXOUT, 853_018 + 3 * CONVOLUTIONS),
+        pytest.param(MAXOUT, 853_018 + 3 * CONVOLUTIONS, marks=pytest.mark.slow),
     ],
 )
 def test_the_rows_of_resnet56_have_their_sizes(row, count):

@@ -78,7 +78,8 @@ def test_shares_of_edges_stand_in_the_table():
     assert set(rows) == {RANDOM, *(name_group(algorithm, kind) for algorithm in ALGORITHMS for kind in KINDS)}
 
 
-@pytest.mark.parametrize("when", ["search", pytest.param("training", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("when", ["search", "training"])
 def test_a_cell_that_was_killed_ends_as_one_that_was_not(when, tmp_path, monkeypatch):
     cells = load_recipes()["inner/table-3"].scales["smoke"].cells
     options = dict(cells[f"{name_group('gdas', 'all')}, seed 0"])

@@ -62,12 +62,8 @@ def test_table_4(claim, changes, outcome):
     assert load_recipes()["inner/table-4"].judge(build(**changes))[claim].outcome == outcome
 
 
-QUICK = ("DenseNet40-12, CIFAR-100",)
-
-
-@pytest.mark.parametrize(
-    "network", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in list_cells("cpu")]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("network", list_cells("cpu"))
 def test_the_published_networks_have_their_published_sizes_with_a_spare_layer(network):
     options = list_cells("cpu")[network] | {"repeats": 0}
     counts = measure(options, None)["parameters"]

@@ -32,7 +32,7 @@ def judge(artefact, found, claim):
 
 
 def score(error, noise=0.0, shift=None, spread=None):
-    blocks = [error - noise, error + noise] * 10
+    blocks = [error - noise, error + noise] * 3
     return {"accuracy": 1 - error, "error_blocks": blocks, "shift": shift, "spread": spread}
 
 
@@ -201,7 +201,7 @@ def test_maxout_that_is_worse_in_half_of_the_settings_has_the_direction():
 
 def outer(alone, together, noise=0.0):
     def list_blocks(error):
-        return [error - noise, error + noise] * 10
+        return [error - noise, error + noise] * 3
 
     return {
         **{"accuracy": 1 - alone, "outer_accuracy": 1 - together},
