@@ -53,7 +53,7 @@ LENGTHS = {"darts": 50, "gdas": 250}
 SGD: Json = {"optimizer": "sgd", "nesterov": True, "lr": 0.1, "weight_decay": 5e-4, "schedule": "cosine", "validation": 0.0}
 TRAININGS: dict[str, Json] = {
     "smoke": {"data": "digits", "rows": 48, "epochs": 1, "batch_size": 16} | SGD,
-    "cpu": {"data": {"name": "cifar10", "first": 4000}, "epochs": 16, "batch_size": 64, "augment": "crop-flip"} | SGD,
+    "cpu": {"data": {"name": "cifar10", "first": 4000}, "epochs": 16, "batch_size": 64, "augment": "small-crop-flip"} | SGD,
     "paper": {"data": "cifar10", "epochs": 200, "batch_size": 256, "augment": "crop-flip"} | SGD,
 }
 OPERATIONS: dict[str, dict[str, Factory]] = {"all": make_operations(COPIES), "plain": dict(BENCHMARK_OPERATIONS)}

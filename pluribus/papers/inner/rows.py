@@ -3,6 +3,9 @@
 Copies are drawn about the weights of the base network (`init="keep"`), which is the distribution of eq. 10: so all rows of a
 seed start from the same function, but for maxout.
 
+"base at lr÷m, m·wd" has these settings in the convolutions, which are what IEN copies: gradients there are divided by m, which
+is the same under SGD. "base at m·lr" has m·lr in all layers.
+
 The paper does not say what is folded of a base network, and prints one number without a deviation: we take it for the average
 of the networks of all seeds.
 """

@@ -24,6 +24,8 @@ KINDS = {"all": "with IEN and maxout", "plain": "plain operations"}
 RANDOM = "random cells"
 PLAIN_CONVOLUTIONS = ("nor_conv_1x1", "nor_conv_3x3")
 SHARES = {"inner": ("inner_conv_3x3",), "maxout": ("maxout_conv_3x3",), "plain": PLAIN_CONVOLUTIONS, "skip": ("skip_connect",)}
+COLOURED = ("inner_conv_3x3", "maxout_conv_3x3", "nor_conv_3x3", "nor_conv_1x1", "avg_pool_3x3", "skip_connect")
+"""Operations in the order of their colours in the figure."""
 CHANCE = 1 / len(OPERATIONS["all"])
 """The share of an operation that is chosen as often as any other."""
 PREFERRED, SURE = 0.5, 0.3
@@ -169,8 +171,8 @@ def draw(figure: "Figure", result: Json) -> None:
     sizes = []
     for index, (algorithm, cells) in enumerate(zip(ALGORITHMS, columns, strict=True)):
         for number, cell in enumerate(cells):
-            sizes.append(draw_on_axes(axes[number, index], Cell.parse(cell["cell"])))
-            axes[number, index].set_title(f"{ALGORITHMS[algorithm]}, {number + 1}", loc="left", fontsize=10)
+            sizes.append(draw_on_axes(axes[number, index], Cell.parse(cell["cell"]), COLOURED))
+            axes[number, index].set_title(f"{ALGORITHMS[algorithm]}, seed {number}", loc="left", fontsize=10)
     widest, highest = (max(side) for side in zip(*sizes, strict=True))
     figure.set_size_inches(len(columns) * (widest + 0.4), len(axes) * (highest + 0.5))
 

@@ -12,7 +12,7 @@ from ...reports.svg import marker_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale
 from ..verdicts import Verdict, judge_claim
 from .networks import COPIES, NETWORKS
-from .training_costs import BASE, FUSED, LEAN, MAXOUT, NAIVE, ROWS, SPARE, Measured, measure
+from .training_costs import BASE, DENSE, FUSED, LEAN, MAXOUT, NAIVE, ROWS, SPARE, Measured, measure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,6 +38,10 @@ SECONDS = {
     MAXOUT: "57.45 110.53 106.33 244.74 28.20 33.98 62.64 111.1 104.53 253.85 28.18 34.02",
     BASE: "17.16 42.01 51.96 115.16 7.61 9.21 20.01 36.28 47.73 114.13 7.62 9.20",
 }
+COUNTS = {"base": BASE, "copies": FUSED, "spare": SPARE, "lean": LEAN}
+TIMES = {"naive_time": NAIVE, "fused_time": FUSED, "dense_time": DENSE, "lean_time": LEAN, "maxout_time": MAXOUT}
+"""The columns of the table: parameters, and times of a step."""
+PUBLISHED_TIMES = {"naive_time": NAIVE, "maxout_time": MAXOUT}
 PRINTED = tuple(NETWORKS["paper"])
 COUNTED = "DenseNet40-12, CIFAR-10"
 """The published network whose parameters scale `smoke` counts: the smallest."""
@@ -63,13 +67,13 @@ def list_cells(scale: str) -> dict[str, Json]:
 
 
 def tabulate(found: Found) -> list[Json]:
-    rows = []
-    for network, cell in found.items():
-        for row in (*ROWS, SPARE):
-            ratio = cell["ratios"].get(row)
-            times = {"time": ratio["median"], "low": ratio["low"], "high": ratio["high"]} if ratio else {}
-            rows.append({"network": network, "method": row, "parameters": cell["parameters"][row] / 1e6} | times)
-    return rows
+    """A row for each network: parameters in millions, and times where steps were timed."""
+    return [
+        {"network": network}
+        | {key: cell["parameters"][row] / 1e6 for key, row in COUNTS.items()}
+        | {key: cell["ratios"][row]["median"] for key, row in TIMES.items() if cell["ratios"]}
+        for network, cell in found.items()
+    ]
 
 
 def judge(found: Found) -> list[Verdict]:
@@ -204,18 +208,23 @@ RECIPE = Recipe(
     judge=judge,
     columns={
         "network": "network",
-        "method": "method",
-        "parameters": "parameters, M",
-        "time": "time, × base",
-        "low": "lower quartile",
-        "high": "upper quartile",
+        "base": "parameters of the base, M",
+        "copies": "of IEN",
+        "spare": "with a spare layer",
+        "lean": "of IEN, lean",
+        "naive_time": "time of m layers one by one, × base",
+        "fused_time": "of IEN",
+        "dense_time": "of IEN+FC",
+        "lean_time": "of IEN, lean",
+        "maxout_time": "of maxout",
     },
     published=[
-        {"network": network, "method": row}
-        | ({"parameters": read_numbers(PAPER[row if row == BASE else FUSED])[network]} if row in (NAIVE, BASE) else {})
-        | {"time": seconds / read_numbers(SECONDS[BASE])[network]}
-        for row, text in SECONDS.items()
-        for network, seconds in read_numbers(text).items()
+        {"network": network, "base": read_numbers(PAPER[BASE])[network], "spare": read_numbers(PAPER[FUSED])[network]}
+        | {
+            key: read_numbers(SECONDS[row])[network] / read_numbers(SECONDS[BASE])[network]
+            for key, row in PUBLISHED_TIMES.items()
+        }
+        for network in PRINTED
     ],
     draw=draw,
     departures=[

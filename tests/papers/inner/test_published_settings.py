@@ -44,7 +44,7 @@ def test_every_published_training_is_one_that_pluribus_train_takes():
     [
         (BASE, 853_018),
         (IEN, 853_018 + 3 * CONVOLUTIONS),
-        (DENSE, 853_018 + 3 * (CONVOLUTIONS + 650)),
+        pytest.param(DENSE, 853_018 + 3 * (CONVOLUTIONS + 650), marks=pytest.mark.slow),
         pytest.param(MAXOUT, 853_018 + 3 * CONVOLUTIONS, marks=pytest.mark.slow),
     ],
 )
@@ -54,7 +54,7 @@ def test_the_rows_of_resnet56_have_their_sizes(row, count):
     assert round((853_018 + 4 * CONVOLUTIONS) / 1e6, 2) == 4.25  # the paper's, which counts a copy that is not used
 
 
-@pytest.mark.parametrize("network", ["ResNet56, CIFAR-10", "DenseNet40-12, CIFAR-10"])
+@pytest.mark.parametrize("network", ["ResNet56, CIFAR-10", pytest.param("DenseNet40-12, CIFAR-10", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("row", [BASE, IEN, DENSE, MAXOUT, LEAN])
 def test_rows_take_a_step_on_a_small_network_of_the_same_kind(network, row):
     settings = configure("paper", network, ROWS[row].method)
