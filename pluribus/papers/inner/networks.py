@@ -7,9 +7,9 @@ Scale `cpu` has a shallow and narrow network of each kind, on the first 5,000 tr
 The networks see patches of 2×2 pixels, which costs a quarter. They are trained for 20 epochs of SGD in batches of 64: 1,580
 steps, of which the last 395 have a hundredth of the learning rate. Rate, decay and falls of the rate are those of the published
 networks; VGG9 has the falls of the residual networks. More images, or wider networks, would take more than the hour and a half
-that table 1 may take on one core. An epoch took 2.2 s of one busy core in ResNet-8, 3.4 s in ResNet-14, 2.5 s in DenseNet-10 and
-1.7 s in VGG9, and three to five times as much with maxout: about 95 minutes for table 1, 50 more for figure 3, 11 for table 5,
-and none for table 2.
+that table 1 may take on one core. An epoch took 2.2 s of one busy core in ResNet-8, 3.4 s in ResNet-14, 2.5 s in DenseNet-10
+and 1.7 s in VGG9, and three to five times as much with maxout: about 95 minutes for table 1, 50 more for figure 3, 11 for table
+5, and none for table 2.
 """
 
 from typing import Any
