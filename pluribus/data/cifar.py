@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from ..core.errors import DataError
+from ..core.texts import quote
 from .catalog_entry import CatalogEntry, DataFile
 from .dataset import Data, Part, take_no_rows
 from .preparation import Pixels
@@ -23,23 +24,28 @@ from .unzipping import read_unzipped
 PIXELS = 3 * 32 * 32
 
 
-def read_cifar10(entry: CatalogEntry, folder: Path) -> Data:
+OPTIONS = {"first": "keep so many training images, in the order of the files; the `rows` of a run are drawn by its seed"}
+
+
+def read_cifar10(entry: CatalogEntry, folder: Path, *, first: int | None = None) -> Data:
     """Read CIFAR-10 from the data folder. Raises: DataError if a file is missing or damaged."""
-    return _read(entry, folder, b"labels", ("labels",))
+    return _read(entry, folder, b"labels", ("labels",), first)
 
 
-def read_cifar100(entry: CatalogEntry, folder: Path) -> Data:
+def read_cifar100(entry: CatalogEntry, folder: Path, *, first: int | None = None) -> Data:
     """Read CIFAR-100 with its 100 fine labels."""
-    return _read(entry, folder, b"fine_labels", ("coarse", "fine"))
+    return _read(entry, folder, b"fine_labels", ("coarse", "fine"), first)
 
 
-def read_cifar100_coarse(entry: CatalogEntry, folder: Path) -> Data:
+def read_cifar100_coarse(entry: CatalogEntry, folder: Path, *, first: int | None = None) -> Data:
     """Read CIFAR-100 with its 20 coarse labels."""
-    return _read(entry, folder, b"coarse_labels", ("coarse", "fine"), 0)
+    return _read(entry, folder, b"coarse_labels", ("coarse", "fine"), first, 0)
 
 
-def _read(entry: CatalogEntry, folder: Path, key: bytes, labels: tuple[str, ...], label: int = -1) -> Data:
+def _read(entry: CatalogEntry, folder: Path, key: bytes, labels: tuple[str, ...], first: int | None, label: int = -1) -> Data:
     """`labels` come before the pixels of a binary record, `label` is the position of the one to use, `key` its pickled name."""
+    if first is not None and (isinstance(first, bool) or not isinstance(first, int) or first < 1):
+        raise DataError(f"first must be a number of training images of at least 1, got {quote(first)}")
     found = entry.find_files(folder)
     binary = all(path.suffix == ".bin" or path.name.endswith(".bin.gz") for path in found.values())
 
@@ -54,6 +60,8 @@ def _read(entry: CatalogEntry, folder: Path, key: bytes, labels: tuple[str, ...]
     test = read_part("test")
     assert test is not None  # find_files() made sure
     train = read_part("train") or take_no_rows(test)
+    if first is not None:
+        train = Part(train.x[:first].clone(), train.y[:first].clone())  # a view would keep all images in memory
     facts = {"format": "binary" if binary else "python"}
     where = str(next(iter(found.values())).parent)
     return Data(entry.name, train, test, Pixels.fit(train.x if len(train) else test.x), entry.labels, where, facts)

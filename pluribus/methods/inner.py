@@ -158,11 +158,20 @@ class Averaged(Converted):
         weights, biases = self.copies()
         if weights[0].numel() == 1:
             return self.to_plain(0)  # one number has no variance
-        variance = weights.detach().double().flatten(1).var(1)
-        share = torch.softmax(-variance.log(), 0).to(weights.dtype)
+        share = weigh_by_inverse_variance(weights)
         return self.affine.make_layer(
             torch.tensordot(share, weights, 1), None if biases is None else torch.tensordot(share, biases, 1)
         )
+
+
+def weigh_by_inverse_variance(weights: Tensor) -> Tensor:
+    """The shares `[m]` of copies `[m, …]` in their average: α_i ∝ 1/Var(w_i), one variance a copy, over all its elements.
+
+    >>> weigh_by_inverse_variance(torch.tensor([[0.0, 1.0], [0.0, 2.0]]))
+    tensor([0.8000, 0.2000])
+    """
+    variance = weights.detach().double().flatten(1).var(1)
+    return torch.softmax(-variance.log(), 0).to(weights.dtype)
 
 
 def start_copies(tensor: Tensor, noise: Tensor, spread: float, anew: bool) -> tuple[Tensor, Tensor]:

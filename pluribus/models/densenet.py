@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from .initialization import initialize_he
+from .patches import cut_patches
 
 
 class DenseLayer(nn.Module):
@@ -22,9 +23,10 @@ class DenseLayer(nn.Module):
         return torch.cat([x, self.conv2(torch.relu(self.bn2(y)))], dim=1)
 
 
-def densenet(depth: int = 40, growth: int = 12, classes: int = 10, channels: int = 3) -> nn.Module:
+def densenet(depth: int = 40, growth: int = 12, classes: int = 10, channels: int = 3, patch: int = 1) -> nn.Module:
     """DenseNet-BC: three blocks of (depth − 4) / 6 layers; half of the channels go on to the next block.
 
+    With `patch` the network sees patches of so many pixels a side.
     Returns: a network `[B, channels, H, W]` → `[B, classes]`, for H and W of at least 4.
     Raises: ValueError if the depth is not 6n + 4.
 
@@ -34,7 +36,8 @@ def densenet(depth: int = 40, growth: int = 12, classes: int = 10, channels: int
     if depth < 10 or (depth - 4) % 6:
         raise ValueError(f"depth must be 6n + 4 (40, 100), got {depth}")
     width = 2 * growth
-    parts: list[nn.Module] = [nn.Conv2d(channels, width, 3, padding=1, bias=False)]
+    cut, channels = cut_patches(patch, channels)
+    parts: list[nn.Module] = [*cut, nn.Conv2d(channels, width, 3, padding=1, bias=False)]
     for block in range(3):
         layers = []
         for _ in range((depth - 4) // 6):

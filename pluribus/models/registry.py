@@ -56,6 +56,8 @@ MODELS: dict[str, ModelEntry] = {
     "wrn-28-10": ModelEntry("wide residual network, 28 layers, ten times as wide", partial(wide_resnet, depth=28, width=10)),
     "wrn": ModelEntry("wide residual network of any depth and width", wide_resnet),
     "resnet": ModelEntry("thin residual network of any depth", resnet),
+    "densenet": ModelEntry("DenseNet-BC of any depth and growth", densenet),
+    "vgg": ModelEntry("VGG with BatchNorm, of 9, 16 or 19 layers and any width; with 9, for 16×16 or patches", vgg),
     "vit": ModelEntry("a small vision transformer, patches of 4×4", VisionTransformer),
 }
 

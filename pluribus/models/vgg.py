@@ -6,27 +6,39 @@ Simonyan & Zisserman, 2015; the VGG-like network is Zagoruyko's, as Neklyudov et
 from torch import nn
 
 from .initialization import initialize_he
+from .patches import cut_patches
+from .small import scale_sizes
 
-BLOCKS = {16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+BLOCKS = {9: (1, 1, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
+"""Convolutions of each block. The shallow network has no fifth block: it halves the image four times."""
 WIDTHS = (64, 128, 256, 512, 512)
 
 
-def vgg(depth: int = 16, classes: int = 10, channels: int = 3) -> nn.Module:
-    """VGG16 or VGG19 with BatchNorm after every convolution, and 512-512-classes with dropout at the end.
+def vgg(depth: int = 16, classes: int = 10, channels: int = 3, width: float = 1.0, patch: int = 1) -> nn.Module:
+    """VGG16 or VGG19 with BatchNorm after every convolution, and 512-512-classes with dropout at the end; or VGG9.
 
-    Returns: a network `[B, channels, 32, 32]` → `[B, classes]`. Raises: ValueError if the depth is neither 16 nor 19.
+    `width` scales all layers; with `patch` the network sees patches of so many pixels a side. VGG9 takes images, or patches, of
+    16×16, the others of 32×32.
+
+    Returns: a network `[B, channels, H, W]` → `[B, classes]`. Raises: ValueError if there is no such depth.
+
+    >>> import torch
+    >>> vgg(depth=9, width=0.125, patch=2)(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 10])
     """
     if depth not in BLOCKS:
-        raise ValueError(f"depth must be 16 or 19, got {depth}")
-    layers: list[nn.Module] = []
-    inputs = channels
-    for width, count in zip(WIDTHS, BLOCKS[depth], strict=True):
+        raise ValueError(f"depth must be 9, 16 or 19, got {depth}")
+    layers: list[nn.Module]
+    layers, inputs = cut_patches(patch, channels)
+    sizes = scale_sizes(WIDTHS[: len(BLOCKS[depth])], width)
+    for size, count in zip(sizes, BLOCKS[depth], strict=True):
         for _ in range(count):
-            layers += [nn.Conv2d(inputs, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
-            inputs = width
+            layers += [nn.Conv2d(inputs, size, 3, padding=1), nn.BatchNorm2d(size), nn.ReLU()]
+            inputs = size
         layers.append(nn.MaxPool2d(2))
-    dense = [*(nn.Dropout(), nn.Linear(512, 512), nn.ReLU()), *(nn.Dropout(), nn.Linear(512, 512), nn.ReLU())]
-    return initialize_he(nn.Sequential(nn.Sequential(*layers), nn.Flatten(), *dense, nn.Linear(512, classes)))
+    (hidden,) = scale_sizes((512,), width)
+    dense = [*(nn.Dropout(), nn.Linear(inputs, hidden), nn.ReLU()), *(nn.Dropout(), nn.Linear(hidden, hidden), nn.ReLU())]
+    return initialize_he(nn.Sequential(nn.Sequential(*layers), nn.Flatten(), *dense, nn.Linear(hidden, classes)))
 
 
 def vgg_like(classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Module:

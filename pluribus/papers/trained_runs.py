@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import lightning as L
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..core.ensemble import Ensemble
 from ..data.dataset import Data, Part
@@ -46,7 +46,8 @@ def train_once(settings: Json, workspace: Workspace, callbacks: Callable[[Data],
     """Train an ensemble, or load it if it was trained before. Two cells that need the same training wait for each other.
 
     Args:
-        settings: those of a run, as `pluribus train` has them; `l1` is λ of a penalty λ·Σ|w| on all weights besides.
+        settings: those of a run, as `pluribus train` has them. Besides, `l1` is λ of a penalty λ·Σ|w| on all weights, and
+            `convolution_gradients` is a factor of the gradients of all convolutions.
         workspace: the training lies in its shared folder.
         callbacks: makes callbacks for the training from the data; a training that is finished does not call them.
     """
@@ -56,6 +57,8 @@ def train_once(settings: Json, workspace: Workspace, callbacks: Callable[[Data],
     own = [EpochReporter(workspace, config.most_epochs), *callbacks(data)]
     if settings.get("l1"):
         own.append(L1Penalty(settings["l1"]))
+    if "convolution_gradients" in settings:
+        own.append(ConvolutionGradients(settings["convolution_gradients"]))
     train_run(config, folder, resume=True, progress=False, callbacks=own, wait=True)
     ensemble, config, _, preparation = load_run(Run(folder))
     return Trained(ensemble, data, preparation(data.test.x), data.test.y, config)
@@ -74,7 +77,7 @@ def name_training(settings: Json) -> str:
 
 def take_run_settings(settings: Json) -> Json:
     """The settings that `pluribus train` has."""
-    return {name: value for name, value in settings.items() if name != "l1"}
+    return {name: value for name, value in settings.items() if name not in ("l1", "convolution_gradients")}
 
 
 def add_data_folder(settings: Json, workspace: Workspace) -> Json:
@@ -92,3 +95,20 @@ class L1Penalty(L.Callback):
         for parameter in module.parameters():
             if parameter.grad is not None and parameter.dim() > 1:
                 parameter.grad.add_(parameter.detach().sign(), alpha=self.strength)
+
+
+class ConvolutionGradients(L.Callback):
+    """Multiplies the gradients of all convolutions, weights and biases, by a factor.
+
+    Under SGD with any momentum, schedule and (coupled) weight decay the factor 1/m is exactly the learning rate lr/m with the
+    decay m·wd in these layers: lr · (g/m + wd·w) = (lr/m) · (g + m·wd·w), and momentum is linear in both.
+    """
+
+    def __init__(self, factor: float) -> None:
+        self.factor = factor
+
+    def on_before_optimizer_step(self, trainer: L.Trainer, module: L.LightningModule, optimizer: Any) -> None:
+        for layer in module.modules():
+            for parameter in layer.parameters(recurse=False) if isinstance(layer, nn.Conv2d) else ():
+                if parameter.grad is not None:
+                    parameter.grad.mul_(self.factor)

@@ -1,5 +1,6 @@
 """A cell drawn as a graph: nodes in a row, and an arrow for every operation that is not `none`."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..reports.svg import INK, draw_svg, line_style
@@ -32,13 +33,22 @@ def draw_cell(cell: Cell | FoundCell) -> bytes:
 
 
 def _draw(figure: "Figure", cell: Cell) -> None:
-    from matplotlib.patches import Circle
-
-    nodes, names = cell.graph.nodes, sorted(set(cell.operations) - {ABSENT})
-    edges = [edge for edge in cell.list_edges() if edge[2] != ABSENT]
     figure.set_layout_engine("none")  # an inch on the paper is one on the axes
     axes = figure.add_axes((0, 0, 1, 1))
+    figure.set_size_inches(*draw_on_axes(axes, cell))
+
+
+def draw_on_axes(axes: "Axes", cell: Cell, names: Sequence[str] = ()) -> tuple[float, float]:
+    """Draw the cell on axes of any figure, and return the width and the height in inches at which texts fit.
+
+    `names` are operations in the order of their colours, where several cells shall have the same; without them, the cell's own.
+    """
+    from matplotlib.patches import Circle
+
+    nodes, names = cell.graph.nodes, list(names) or sorted(set(cell.operations) - {ABSENT})
+    edges = [edge for edge in cell.list_edges() if edge[2] != ABSENT]
     axes.set_axis_off()
+    axes.set_aspect("equal")
     heights = [_compute_height(source, target) for source, target, _ in edges]
     low, high = min([0, *heights]) - 2 * RADIUS, max([0, *heights]) + 2 * RADIUS
     for (source, target, name), height in zip(edges, heights, strict=True):
@@ -50,7 +60,7 @@ def _draw(figure: "Figure", cell: Cell) -> None:
     left, right = -2 * RADIUS, (nodes - 1) * DISTANCE + 2 * RADIUS
     axes.set_xlim(left, right)
     axes.set_ylim(low, high)
-    figure.set_size_inches(right - left, high - low)
+    return right - left, high - low
 
 
 def _compute_height(source: int, target: int) -> float:

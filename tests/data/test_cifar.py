@@ -59,6 +59,17 @@ def test_the_binary_version_is_read(tmp_path):
     assert data.classes[3] == "cat"
 
 
+def test_the_first_training_images_are_kept_in_the_order_of_the_files(tmp_path):
+    batches = {name: rows() for name in NAMES}
+    binary(tmp_path / "cifar-10-batches-bin", batches)
+    data = load("cifar10", tmp_path, first=12)
+    assert (len(data.train), len(data.test)) == (12, 10)
+    assert np.array_equal(data.train.x[10:].reshape(2, -1), batches["data_batch_2"][0][:2])
+    for wrong in (0, "many", True):
+        with pytest.raises(DataError, match="at least 1"):
+            load("cifar10", tmp_path, first=wrong)
+
+
 def test_the_first_pixels_of_a_record_are_the_red_ones(tmp_path):
     x, y = rows()
     x[:, :1024], x[:, 1024:] = 255, 0

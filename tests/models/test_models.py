@@ -163,7 +163,8 @@ def test_convolutions_start_he_normal():
         (lambda: models.densenet(41), "6n \\+ 4"),
         (lambda: models.wide_resnet(27), "6n \\+ 4"),
         (lambda: models.wide_resnet(shortcut="none"), "'raw' or 'preactivated'"),
-        (lambda: models.vgg(13), "16 or 19"),
+        (lambda: models.vgg(13), "9, 16 or 19"),
+        (lambda: models.resnet(8, patch=0), "at least 1"),
         (lambda: models.vit(size=30), "must divide"),
         (lambda: models.lenet5(size=8), "at least 16"),
         (lambda: models.small_cnn(size=4), "at least 8"),
@@ -199,3 +200,23 @@ def test_the_fast_residual_network_has_convolutions_of_equal_shape(blocks):
     net = models.fast_resnet(width=0.5, blocks=blocks)
     shapes = [tuple(layer.weight.shape) for layer in net.modules() if isinstance(layer, torch.nn.Conv2d)]
     assert shapes == [(32, 24, 3, 3)] + [(32, 32, 3, 3)] * (2 + 6 * blocks)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda **o: models.resnet(8, **o), lambda **o: models.densenet(10, 4, **o), lambda **o: models.vgg(9, width=0.1, **o)],
+)
+def test_patches_are_smaller_images_with_more_channels(make):
+    """The network that sees patches is the network of images of half the size with four times the channels."""
+    torch.manual_seed(0)
+    patched = make(patch=2).eval()
+    torch.manual_seed(0)
+    plain = make(channels=12).eval()
+    x = torch.randn(2, 3, 32, 32)
+    torch.testing.assert_close(patched(x), plain(nn.functional.pixel_unshuffle(x, 2)))
+
+
+def test_dropout_stands_after_every_convolution_of_a_residual_network_but_the_first():
+    net = models.resnet(14, dropout=0.5)
+    assert [layer.p for layer in net.modules() if isinstance(layer, nn.Dropout)] == [0.5] * 12
+    assert not [layer for layer in models.resnet(14).modules() if isinstance(layer, nn.Dropout)]

@@ -7,7 +7,8 @@ from pluribus.models.registry import MODELS, ModelError, build, choose_default_m
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "wrn-28-10"])
 def test_every_network_answers_for_its_classes(name):
-    net = build(name, (1, 32, 32), 7, depth=10, width=1) if name == "wrn" else build(name, (1, 32, 32), 7)
+    options = {"wrn": {"depth": 10, "width": 1}, "densenet": {"depth": 10}, "vgg": {"width": 0.1}}.get(name, {})
+    net = build(name, (1, 32, 32), 7, **options)
     assert net.eval()(torch.randn(2, 1, 32, 32)).shape == (2, 7)
 
 
