@@ -35,7 +35,6 @@ def test_options_are_json_and_every_scale_has_cells(recipe):
 
 
 TWINS = {
-TWINS = {
     *("mimo/table-2", "mimo/table-3", "mimo/figure-6", "mimo/figure-8"),
     *("mixture/table-2", "mixture/table-3", "mixture/table-5", "inner/figure-3", "inner/table-5"),
 }
