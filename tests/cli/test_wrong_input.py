@@ -10,6 +10,7 @@ import importlib.util
 import os
 import resource
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -153,11 +154,15 @@ def test_a_limit_of_the_system_is_met_as_a_full_disk_is(work, tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_standard_output_is_said(process, a_copy, work):
+def test_a_full_disk_behind_standard_output_is_said(a_copy, work, tmp_path):
     a_copy("digits")
     png("a.png")(work)
-    with open("/dev/full", "w") as out:
-        check(process("predict run a.png --json", stdout=out), "cannot write to standard output: No space left on device")
+    printed = tmp_path / "printed"
+    with printed.open("w") as file, open("/dev/full", "w") as full:
+        words = ["predict", "run", "a.png", "--json"]
+        child = fork_pluribus(words, work, output=file.fileno(), prepare=lambda: setattr(sys, "stdout", full))
+        child.join(300)
+    check(Answer(child.exitcode, "", printed.read_text()), "cannot write to standard output: No space left on device")
 
 
 @pytest.mark.parametrize("line", [f"{TRAIN} --out mine/run", f"{TRAIN} --out mine/run --seeds 2"])
