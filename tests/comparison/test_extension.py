@@ -1,12 +1,16 @@
 """Methods that are added to a finished comparison."""
 
+import runpy
 import shutil
+from pathlib import Path
 
 import pytest
 
 import pluribus
 from pluribus.comparison.comparison_folder import ComparisonFolder
 from pluribus.comparison.extension import extend_comparison
+from pluribus.file_formats.comparison_files import Results
+from pluribus.file_formats.reading import read_json
 from pluribus.runs.config import ConfigError
 
 NETWORK = "mlp:hidden=[8]"
@@ -44,6 +48,19 @@ def test_the_extended_comparison_has_the_numbers_of_one_that_was_planned_at_once
     assert list(more.to_frame().index) == list(whole.to_frame().index)
     tuned = [{entry["name"]: entry["chosen"] for entry in found.results["tuning"]["methods"]} for found in (more, whole)]
     assert tuned[0] == tuned[1]
+
+
+def test_a_recorded_comparison_has_no_weights_and_can_be_extended(small, tmp_path):
+    record = runpy.run_path(str(Path(__file__).parents[2] / "results" / "record.py"))
+    record["pack_runs"](small, tmp_path / "runs.tar.xz")
+    record["unpack_runs"](tmp_path / "runs.tar.xz", tmp_path / "c")
+    assert not [*(tmp_path / "c").rglob("weights.*"), *(tmp_path / "c").rglob("checkpoints")]
+    more = pluribus.compare(methods=["multihead:members=2"], folder=tmp_path / "c", resume=True, progress=False)
+    before = {each["name"]: each["scores"] for each in read_json(small / "results.json", Results)["methods"]}
+    after = {each["name"]: each["scores"] for each in more.results["methods"]}
+    assert {name: after[name] for name in before} == before
+    assert set(after) - set(before) == {"multihead:members=2"}
+    assert len([*(tmp_path / "c").rglob("weights.safetensors")]) == 2, "what was trained is not trained again"
 
 
 def test_what_is_there_is_not_added_again(small):
