@@ -14,6 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .module_copies import copy_module
+
 CONVOLUTIONS: tuple[type[nn.Module], ...] = (
     nn.Conv1d,
     nn.Conv2d,
@@ -52,7 +54,7 @@ def copy_to_meta(module: nn.Module) -> nn.Module:
         memo[id(parameter)] = nn.Parameter(parameter.detach().to("meta"), parameter.requires_grad)
     for buffer in module.buffers():
         memo[id(buffer)] = buffer.detach().to("meta")
-    return copy.deepcopy(module, memo)
+    return copy_module(module, memo)
 
 
 def prefer_convolutions(layers: dict[str, nn.Module]) -> list[str]:

@@ -1,6 +1,6 @@
 """Layer surgery: choose layers of a network, and copy the network with others in their place.
 
-The copy is one `copy.deepcopy` whose memo already knows the new layers. So nested modules, modules used twice, and modules
+The copy is one deep copy whose memo already knows the new layers. So nested modules, modules used twice, and modules
 kept in plain Python lists are all reached, shared ones stay shared, and the caller's network is only read.
 """
 
@@ -17,6 +17,7 @@ from torch.nn.utils import parametrize
 from . import pytrees
 from .branching import CallRecorder, dry_run
 from .errors import ConversionError
+from .module_copies import copy_module
 from .predictive import Task
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def copy_with(net: nn.Module, replacements: Mapping[int, Any], memo: dict[int, A
     memo = {} if memo is None else memo
     memo.update(replacements)
     try:
-        copy_ = copy.deepcopy(net, memo)
+        copy_ = copy_module(net, memo)
     except RuntimeError as error:
         raise ConversionError(
             f"{type(net).__name__} cannot be copied ({error}): it keeps a tensor that is computed from its parameters; "

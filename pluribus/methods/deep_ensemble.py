@@ -12,7 +12,6 @@ trains as it would alone; convolutions gain nothing from it and stay networks of
 Lakshminarayanan et al., "Simple and Scalable Predictive Uncertainty Estimation using Deep Ensembles", 2017.
 """
 
-import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
@@ -25,6 +24,7 @@ from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
 from ..core.heads import OwnWeights
 from ..core.initialization import redraw_weights
+from ..core.module_copies import copy_module
 from ..core.parts import Deep
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Subject
@@ -61,7 +61,7 @@ class DeepEnsemble(Spec):
         return "member 0" if self.of is None or self.of.get_keeps() == "predictions" else self.of.get_keeps()
 
     def convert(self, subject: Subject) -> Ensemble:
-        nets = [subject.net, *(redraw_weights(copy.deepcopy(subject.net)) for _ in range(self.members - 1))]
+        nets = [subject.net, *(redraw_weights(copy_module(subject.net)) for _ in range(self.members - 1))]
         obstacle = "" if self.stacked is False or self.of is not None else find_obstacle(subject, bool(self.stacked))
         if self.stacked and obstacle:
             raise ConversionError(f"stacked=True needs a network whose weights are all in linear layers: {obstacle}")

@@ -24,6 +24,7 @@ from ..core.errors import ConversionError
 from ..core.folding import copy_plain, prepare_member
 from ..core.initialization import redraw_weights
 from ..core.members import Converted, PerMember
+from ..core.module_copies import copy_module
 from ..core.passes import Plan
 from ..core.spec import Keeps, Spec, require_count
 from ..core.surgery import Subject, is_within, list_ancestors
@@ -79,7 +80,7 @@ class TreeNet(Spec):
         # All modules of a branch are copied together, so that what they share they go on sharing.
         branches = [copy.deepcopy(own)]
         for _ in range(self.members - 1):
-            fresh = redraw_weights(copy.deepcopy(subject.net))
+            fresh = redraw_weights(copy_module(subject.net))
             branches.append({name: fresh.get_submodule(name) for name in branch})
         replaced: dict[str, nn.Module] = {name: PerMember([b[name] for b in branches]) for name in branch}
         if self.of is None:

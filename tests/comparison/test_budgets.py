@@ -73,7 +73,7 @@ def test_what_never_fits_is_said(digits):
 
 def test_a_network_without_width_cannot_be_made_narrower(digits):
     with pytest.raises(ConfigError, match=r"no option `width`"):
-        budgets.fit_to_budget(config(digits, "inner", model="vgg16"), digits, "parameters")
+        budgets.fit_to_budget(config(digits, "inner", model="densenet40"), digits, "parameters")
 
 
 def test_whole_widths_stay_whole(digits):

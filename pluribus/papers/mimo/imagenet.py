@@ -7,7 +7,7 @@ MODELS: dict[str, dict[str, Json]] = {
     "paper": {"usual": {"name": "resnet50"}, "wide": {"name": "resnet50", "width": 2.0}},
 }
 TRAININGS: dict[str, Json] = {
-    "smoke": {"epochs": 1, "batch_size": 8, "validation": 0.0, "augment": "none"},
+    "smoke": {"epochs": 1, "batch_size": 24, "validation": 0.0, "augment": "none"},
     "paper": {
         "epochs": 90,
         "batch_size": 4096,

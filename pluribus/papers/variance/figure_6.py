@@ -175,7 +175,7 @@ RECIPE = Recipe(
     question="Does a variance layer explore better than a mean with noise?",
     source="figure 6, section 6.2",
     scales={
-        "smoke": Scale("2 seeds, 4 episodes, 8 neurons a layer.", list_cells(2, 4, 1, 8)),
+        "smoke": Scale("2 seeds, 2 episodes, 8 neurons a layer.", list_cells(2, 2, 1, 8)),
         "cpu": Scale(f"9 seeds, 1000 episodes, as published. {CHOICE}", list_cells(9, 1000, 200)),
         "paper": Scale(f"9 seeds, 1000 episodes. {CHOICE}", list_cells(9, 1000, 200)),
     },
