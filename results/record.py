@@ -3,10 +3,11 @@
     python results/record.py                 run what is missing (hours), and keep what is there
     python results/record.py mnist-fast      these alone
     python results/record.py --readme        only the README, from the recorded JSON
+    python results/record.py --pack cifar10-methods   keep the finished runs of a comparison that was stopped
 
 Each comparison goes to runs/<name> and can be stopped at any time; its results.json, .csv, .md and picture.svg are copied here.
-A large one is recorded in stages: results/<name>/runs.tar.xz holds its finished runs without their weights, so that a copy of
-the repository on another machine adds methods to it, or computes its intervals again, without training what is there.
+A large one is recorded in stages: results/<name>/runs holds its finished runs without their weights, so that a copy of the
+repository on another machine adds methods to it, or computes its intervals again, without training what is there.
 """
 
 import argparse
@@ -70,15 +71,16 @@ COMPARISONS = {
     "uci-concrete": f"--data uci-concrete {TABLES}",
     "uci-energy": f"--data uci-energy {TABLES}",
 }
-PACKED = "runs.tar.xz"
+PACKED = "runs"
 RECORDED = ("results.json", "results.csv", "results.md", "picture.svg")
+LEFT_OUT = {"checkpoints", "weights.safetensors", "weights.json", ".lock", "report.html", *RECORDED}
 BEGIN, END = "<!-- recorded results: make results -->", "<!-- end of recorded results -->"
 
 
 def record_comparison(name: str, options: str) -> None:
     """Run what is missing of a comparison, and copy its results here after each of its stages."""
     folder, packed = ROOT / "runs" / name, HERE / name / PACKED
-    if packed.is_file() and not folder.exists():
+    if packed.is_dir() and not folder.exists():
         unpack_runs(packed, folder)
     words = shlex.split(options)
     methods = words.index("--methods") + 1
@@ -96,16 +98,28 @@ def record_comparison(name: str, options: str) -> None:
 
 
 def pack_runs(folder: Path, packed: Path) -> None:
-    """Put the records of a comparison into an archive: all but weights, checkpoints and what `compare` writes at its end."""
-    left_out = {"checkpoints", "weights.safetensors", "weights.json", ".lock", "report.html", *RECORDED}
-    files = [place for place in sorted(folder.rglob("*")) if place.is_file()]
+    """Put the records of a comparison into archives: one for each judged run, which stays as it is, and one for the rest.
+
+    Weights, checkpoints, runs that are not judged yet, and what `compare` writes at its end are left out.
+    """
+    packed.mkdir(parents=True, exist_ok=True)
+    files = [place.relative_to(folder) for place in sorted(folder.rglob("*")) if place.is_file()]
+    kept = [file for file in files if not LEFT_OUT.intersection(file.parts)]
+    runs = {file.parts[0] for file in kept if len(file.parts) == 2 and file.name == "judgement.json"}
+    for run in sorted(runs):
+        if not (packed / f"{run}.tar.xz").is_file():
+            write_archive(packed / f"{run}.tar.xz", folder, [file for file in kept if file.parts[0] == run])
+    plan = [file for file in kept if len(file.parts) == 1 or file.parts[0] == "tuning"]
+    write_archive(packed / "plan.tar.xz", folder, plan)
+
+
+def write_archive(place: Path, folder: Path, files: list[Path]) -> None:
+    """Write files of a folder into an archive, without the names of a machine."""
     with io.BytesIO() as stream:
         with tarfile.open(fileobj=stream, mode="w:xz", preset=9) as archive:
-            for place in files:
-                inside = place.relative_to(folder)
-                if not left_out.intersection(inside.parts):
-                    archive.add(place, inside.as_posix(), filter=forget_owner)
-        write_file(packed, stream.getvalue())
+            for file in files:
+                archive.add(folder / file, file.as_posix(), filter=forget_owner)
+        write_file(place, stream.getvalue())
 
 
 def forget_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
@@ -117,8 +131,9 @@ def forget_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 def unpack_runs(packed: Path, folder: Path) -> None:
     """Lay out the records of a comparison as they were packed."""
-    with tarfile.open(packed, mode="r:xz") as archive:
-        archive.extractall(folder, filter="data")
+    for place in sorted(packed.glob("*.tar.xz")):
+        with tarfile.open(place, mode="r:xz") as archive:
+            archive.extractall(folder, filter="data")
 
 
 def copy_results(name: str, folder: Path) -> None:
@@ -182,7 +197,11 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help=f"the comparisons to run: {', '.join(COMPARISONS)} [all]")
     parser.add_argument("--readme", action="store_true", help="only the README, from what is recorded")
+    parser.add_argument("--pack", action="store_true", help="only keep the finished runs of these")
     asked = parser.parse_args()
     for name in [] if asked.readme else asked.names or COMPARISONS:
-        record_comparison(name, COMPARISONS[name])
+        if asked.pack:
+            pack_runs(ROOT / "runs" / name, HERE / name / PACKED)
+        else:
+            record_comparison(name, COMPARISONS[name])
     update_readme()

@@ -52,8 +52,8 @@ def test_the_extended_comparison_has_the_numbers_of_one_that_was_planned_at_once
 
 def test_a_recorded_comparison_has_no_weights_and_can_be_extended(small, tmp_path):
     record = runpy.run_path(str(Path(__file__).parents[2] / "results" / "record.py"))
-    record["pack_runs"](small, tmp_path / "runs.tar.xz")
-    record["unpack_runs"](tmp_path / "runs.tar.xz", tmp_path / "c")
+    record["pack_runs"](small, tmp_path / "runs")
+    record["unpack_runs"](tmp_path / "runs", tmp_path / "c")
     assert not [*(tmp_path / "c").rglob("weights.*"), *(tmp_path / "c").rglob("checkpoints")]
     more = pluribus.compare(methods=["multihead:members=2"], folder=tmp_path / "c", resume=True, progress=False)
     before = {each["name"]: each["scores"] for each in read_json(small / "results.json", Results)["methods"]}
