@@ -82,19 +82,25 @@ def record_comparison(name: str, options: str) -> None:
     folder, packed = ROOT / "runs" / name, HERE / name / PACKED
     if packed.is_dir() and not folder.exists():
         unpack_runs(packed, folder)
-    words = shlex.split(options)
-    methods = words.index("--methods") + 1
-    is_staged = words[methods] == ",".join(STAGES)
-    for count in range(1, len(STAGES) + 1) if is_staged else [0]:
-        wanted = ",".join(STAGES[:count]) or words[methods]
-        asked = [*words[:methods], wanted, *words[methods + 1 :], "--out", f"runs/{name}"]
+    stages = list_stages(options)
+    for stage in stages:
+        words = shlex.split(stage)
+        asked = [*words, "--out", f"runs/{name}"]
         if (folder / "compare.yaml").is_file():  # what it lacks is added
-            asked = ["--resume", f"runs/{name}", "--methods", wanted]
+            asked = ["--resume", f"runs/{name}", "--methods", words[words.index("--methods") + 1]]
         subprocess.run([sys.executable, "-m", "pluribus", "compare", *asked], check=True, cwd=ROOT)
         copy_results(name, folder)
         update_readme()
-        if is_staged:
+        if len(stages) > 1:
             pack_runs(folder, packed)
+
+
+def list_stages(options: str) -> list[str]:
+    """The options of each stage of a comparison: a large one has more methods in each."""
+    whole = ",".join(STAGES)
+    if not options.endswith(f" {whole}"):
+        return [options]
+    return [options.removesuffix(whole) + ",".join(STAGES[:count]) for count in range(1, len(STAGES) + 1)]
 
 
 def pack_runs(folder: Path, packed: Path) -> None:
