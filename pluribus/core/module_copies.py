@@ -10,9 +10,12 @@ from typing import Any
 
 from torch import nn
 
-TABLES = (
+HOOK_TABLES = (
     *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
     *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks"),
+)
+TABLES = (
+    *HOOK_TABLES,
     *("_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"),
     "_non_persistent_buffers_set",
 )

@@ -17,16 +17,12 @@ from torch.nn.utils import parametrize
 from . import pytrees
 from .branching import CallRecorder, dry_run
 from .errors import ConversionError
-from .module_copies import copy_module
+from .module_copies import HOOK_TABLES, copy_module
 from .predictive import Task
 
 if TYPE_CHECKING:
     from .members import Converted
 
-HOOK_TABLES = (
-    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
-    *("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks"),
-)
 Pattern = str | type[nn.Module]
 Patterns = Pattern | Sequence[Pattern] | None
 
