@@ -207,6 +207,10 @@ if __name__ == "__main__":
     parser.add_argument("--readme", action="store_true", help="only the README, from what is recorded")
     parser.add_argument("--pack", action="store_true", help="only keep the finished runs of these")
     asked = parser.parse_args()
+    if unknown := [name for name in asked.names if name not in COMPARISONS]:
+        parser.error(f"there is no comparison {unknown[0]!r}: it is one of {', '.join(COMPARISONS)}")
+    if asked.pack and (missing := [name for name in asked.names if not (ROOT / "runs" / name / "compare.yaml").is_file()]):
+        parser.error(f"there is nothing to keep in runs/{missing[0]}: it holds no comparison")
     for name in [] if asked.readme else asked.names or COMPARISONS:
         if asked.pack:
             pack_runs(ROOT / "runs" / name, HERE / name / PACKED)
