@@ -99,10 +99,14 @@ def test_an_answer_takes_fewer_rows_at_once_the_more_a_row_takes():
     net = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 32 * 32, 10))
     ensemble = pluribus.ensemble(net, MCDropout(samples=20), example=torch.randn(2, 3, 32, 32)).eval()
     ensemble(torch.randn(2, 3, 32, 32))
-    few = ensemble.executor.choose_chunk_rows(ensemble)
-    ensemble.samples = 200
-    assert few * 20 * ensemble.executor.plan.branched_size <= execution.CHUNK_SIZE
-    assert ensemble.executor.choose_chunk_rows(ensemble) <= few // 10 + 1
+    executor, rows = ensemble.executor, []
+    for samples in (2, 20, 200):
+        ensemble.samples = samples
+        rows.append(executor.choose_chunk_rows(ensemble))
+        at_once = rows[-1] * executor.choose_group_size(ensemble)
+        assert at_once * executor.plan.branched_size <= 2 * execution.CHUNK_SIZE
+    assert rows[0] >= 10 * rows[1] > 10
+    assert rows[1] >= rows[2]
 
 
 class Viewing(nn.Module):
