@@ -43,13 +43,14 @@ __version__ = "0.1.0"
 _LAZY = {
     "Comparison": ".comparison.result_objects",
     "Evaluation": ".comparison.result_objects",
+    "calibrate": ".decisions.calibrated",
     "compare": ".comparison.api",
     "distil": ".training.distillation",
     "evaluate": ".comparison.api",
     "fit": ".training.fit",
 }
 """Names that need more than torch and numpy, and the modules that they are imported from when they are first used."""
-_ROOMS = ("analysis", "data", "models", "search")
+_ROOMS = ("analysis", "data", "decisions", "models", "search")
 
 
 def __getattr__(name: str) -> Any:
@@ -66,9 +67,10 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from . import analysis, data, models, search
+    from . import analysis, data, decisions, models, search
     from .comparison.api import compare, evaluate
     from .comparison.result_objects import Comparison, Evaluation
+    from .decisions.calibrated import calibrate
     from .training.distillation import distil
     from .training.fit import fit
 
@@ -100,8 +102,10 @@ __all__ = [
     "VariationalDropout",
     "Views",
     "analysis",
+    "calibrate",
     "compare",
     "data",
+    "decisions",
     "distil",
     "ensemble",
     "evaluate",

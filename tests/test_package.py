@@ -25,12 +25,16 @@ ROOMS = {
     "models": {"core", "models"},
     "data": {"core", "data"},
     "analysis": {"core", "metrics", "analysis"},
+    "decisions": {"core", "metrics", "decisions"},
     "training": {"core", "data", "metrics", "training"},
     "reports": {"core", "file_formats", "reports"},
     "experiments": {"core", "experiments"},
     "search": {"core", "methods", "data", "training", "reports", "search"},
     "bench": {"core", "file_formats", "methods", "metrics", "models", "analysis", "reports", "bench"},
-    "runs": {"core", "file_formats", "data", "metrics", "models", "analysis", "training", "reports", "experiments", "runs"},
+    "runs": {
+        *("core", "file_formats", "data", "metrics", "models", "analysis", "training", "reports", "experiments", "decisions"),
+        "runs",
+    },
     "comparison": {
         *("core", "file_formats", "data", "metrics", "models", "analysis", "training", "reports", "experiments", "runs"),
         "comparison",
