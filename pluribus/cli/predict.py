@@ -40,9 +40,10 @@ def predict(
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Predict labels of new images or table rows, with confidence and uncertainty; for a regression, value and spread.
+    """Predict labels of new images or table rows, with confidence and uncertainty; for a regression, value and interval.
 
     Uncertainty is the entropy of the prediction in nats, mutual information the part of it on which members disagree.
+    If `pluribus calibrate` has fitted rules, it obeys them: sets of classes, no answer, an alarm, intervals.
     A row whose answer is NaN or infinite has no label and is flagged; the exit code is then 2.
     """
     from rich.table import Table

@@ -20,9 +20,9 @@ from ..experiments import check_workers
 from ..runs.config import ConfigError, parse_choice, split_choices
 from ..runs.consent import Trust, find_model_name, give_consent
 from ..runs.evaluation import build_evaluation_settings, evaluate_case, measure_cost
+from ..runs.evaluation_case import EvaluationCase
 from ..runs.grid import parse_seeds
 from ..runs.loading import load_set, passed_objects, set_samples
-from ..runs.prediction import EvaluationCase
 from .comparison_folder import ComparisonFolder
 from .extension import extend_comparison
 from .passed_data import build_data, gather_rows

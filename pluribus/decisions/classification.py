@@ -71,18 +71,15 @@ class ClassificationRules:
                 else "as few as it takes"
             )
             said.append(f"sets hold the true class with {format_share(self.coverage)}: {size} (by {self.set_score.upper()})")
-        if self.risk is not None:
-            if math.isinf(self.least_confidence) and self.least_confidence > 0:
-                need = count_needed_answers(self.risk, self.delta)
-                said.append(
-                    f"no answer is safe at a risk of {format_share(self.risk)}: that takes {need:,} held-out rows with "
-                    f"right answers, of {self.rows:,} there are; allow a higher risk, or give more rows"
-                )
-            else:
-                least = max(self.least_confidence, 0.0)
-                said.append(
-                    f"answers only above a confidence of {least:.4f}: at most {format_share(self.risk)} of them are wrong"
-                )
+        if self.risk is not None and math.isinf(self.least_confidence):
+            said.append(
+                f"no answer is safe at a risk of {format_share(self.risk)}: it takes at least "
+                f"{count_needed_answers(self.risk, self.delta):,} held-out rows whose answers are right, and there are "
+                f"{self.rows:,} rows; allow a higher risk, or give more rows"
+            )
+        elif self.risk is not None:
+            which = f"above a confidence of {self.least_confidence:.4f}" if self.least_confidence else "to all rows"
+            said.append(f"answers {which}: at most {format_share(self.risk)} of them are wrong")
         if self.false_alarms is not None:
             said.append(
                 f"alarm where {self.alarm_score} is above {self.alarm_threshold:.4g}: "

@@ -59,12 +59,13 @@ def count_needed_rows(coverage: float) -> int:
 def score_classes(probs: Tensor, by: SetScore = "raps") -> Tensor:
     """How badly each class fits: probabilities `[B, C]` → `[B, C]`.
 
-    "lac" is 1 − p, which gives the smallest sets on average. "aps" is the probability of all classes that are at least as
-    probable, which gives larger sets to harder rows. "raps" is that plus a penalty from the third class on, so that the sets of
-    hard rows do not become very large. No score draws random numbers, so equal rows get equal sets.
+    "lac" is 1 − p, which gives the smallest sets on average. "aps" is the probability of all classes that are more probable,
+    which gives larger sets to harder rows, and never an empty one. "raps" is that plus a penalty from the third class on, so
+    that the sets of hard rows do not become very large. The papers add a random share of the class's own probability, so that
+    the coverage is not exceeded; here no random numbers are drawn, and equal rows get equal sets.
 
     >>> score_classes(torch.tensor([[0.6, 0.3, 0.1]]), "aps")
-    tensor([[0.6000, 0.9000, 1.0000]], dtype=torch.float64)
+    tensor([[0.0000, 0.6000, 0.9000]], dtype=torch.float64)
     """
     if by not in SET_SCORES:
         raise ValueError(f"sets must be by {', '.join(SET_SCORES[:-1])} or {SET_SCORES[-1]}, got {by!r}")
@@ -72,7 +73,7 @@ def score_classes(probs: Tensor, by: SetScore = "raps") -> Tensor:
     if by == "lac":
         return 1 - probs
     ordered, classes = probs.sort(dim=1, descending=True, stable=True)
-    found = ordered.cumsum(1)
+    found = (ordered.cumsum(1) - ordered).clamp_min(0)
     if by == "raps":
         places = torch.arange(1, probs.shape[1] + 1, dtype=torch.double, device=probs.device)
         found = found + RAPS_WEIGHT * (places - RAPS_FREE).clamp_min(0)

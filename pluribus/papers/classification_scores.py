@@ -20,7 +20,7 @@ from ..file_formats.schema import Finite, NotNegative, Schema, Share
 from ..metrics.calibration import apply_temperature, ece
 from ..metrics.classification import accuracy, find_correct
 from ..metrics.temperature import calibrated_nll
-from ..runs.prediction import EvaluationCase
+from ..runs.evaluation_case import EvaluationCase
 from ..runs.robustness import corrupt_once
 from .recipe import Json
 from .trained_runs import Trained

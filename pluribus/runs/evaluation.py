@@ -34,8 +34,8 @@ from ..metrics.calibration import apply_temperature, fit_temperature
 from ..metrics.regression import fit_noise_variance
 from .config import Config, ConfigError, explain_validation_error, is_plain_reference, parse_choice
 from .consent import Trust, give_consent, read_as_data
+from .evaluation_case import EvaluationCase
 from .loading import build_network, load_rows, load_run, set_samples
-from .prediction import EvaluationCase
 from .robustness import (
     ATTACKS,
     GENERATED_SETS,

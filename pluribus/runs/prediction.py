@@ -1,12 +1,10 @@
-"""Predictions of a trained ensemble: batch by batch for evaluation, and row by row for new files.
+"""Predictions of a run for the rows of new files, by its rules if it has any.
 
-Rows are evaluated in batches, so that memory does not grow with their number; of files only averages over the members are kept,
-so that it does not grow with the number of members.
+Only averages over the members are kept, so that memory does not grow with their number.
 """
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,86 +17,29 @@ from ..core.anytime import AnytimePredictive
 from ..core.ensemble import Ensemble
 from ..core.errors import DataError, PluribusError
 from ..core.files import NOT_FINITE
-from ..core.modes import copy_for_evaluation
 from ..core.predictive import Predictive, PredictiveSummary
 from ..core.seeds import derive_seed, set_seed
-from ..data import Columns, Data, Pixels, Preparation
+from ..data import Columns, Pixels, Preparation
 from ..data.archives import read_arrays
-from ..data.batches import TensorBatches
-from ..data.dataset import Part
 from ..data.image_folder import decode
 from ..data.npz import to_single
 from ..data.table_files import SUFFIXES, read_table
-from ..metrics.streaming import Tally
+from ..decisions.classification import Decisions
+from ..decisions.intervals import Intervals
+from .calibration import CALIBRATION, Rules, read_rules
 from .config import ConfigError
 from .consent import Trust
+from .evaluation_case import EVALUATION_SEED
 from .loading import load_run, set_samples
 from .run_folder import open_run
 
-EVALUATION_SEED = 7
-"""Which stream of the run's seed the noise of an evaluation is drawn from."""
-BATCH_ROWS = 512
 NO_ANSWER = "the network's answer is not finite"
+HIDDEN = ("probabilities", "set", "answered", "foreign", "error")
+"""What a table for people leaves out."""
 
 
 class NotFiniteError(PluribusError):
     """The network answered some rows with NaN or infinite numbers."""
-
-
-@dataclass(frozen=True)
-class EvaluationCase:
-    """An ensemble, the rows to evaluate it on, and the seed of its noise. `report` is called with the rows of each batch."""
-
-    ensemble: Ensemble
-    data: Data
-    part: Part
-    seed: int = 0
-    report: Callable[[int], None] | None = None
-
-    def predict_batches(self, part: Part | None = None) -> Iterator[tuple[Predictive, Tensor]]:
-        """Predictions and targets of each batch; those of a regression are in the units of its targets."""
-        ensemble, preparation, part = self.ensemble, self.data.preparation, part or self.part
-        like, executor = next(ensemble.parameters()), ensemble.executor
-        with torch.random.fork_rng(devices=[]):
-            if len(part):  # the size of a batch depends on where members part, which two rows show
-                rows = next(iter(TensorBatches(part, 2, preparation))).x.to(like.device, like.dtype)
-                executor.prepare(copy_for_evaluation(ensemble), rows)
-            size = min(BATCH_ROWS, executor.choose_chunk_rows(ensemble))
-            done = 0
-            for number, (x, y, _) in enumerate(TensorBatches(part, size, preparation)):
-                set_seed(derive_seed(self.seed, EVALUATION_SEED, number))
-                p, y = ensemble.predict(x.to(like.device, like.dtype), batch_size=size), y.to(like.device)
-                if ensemble.task == "regression":  # the targets as they were read: scaling them back would lose digits
-                    p, y = Predictive(preparation.unscale_targets(p.outputs), "regression"), part.y[done : done + len(y)]
-                    y = y.to(like.device)
-                done += len(y)
-                yield p, y
-                if self.report is not None:
-                    self.report(len(y))
-
-    def tally_scores(self, part: Part | None = None) -> Tally:
-        """The sums from which accuracy, NLL and ECE (or RMSE) follow."""
-        tally = Tally(self.ensemble.task, calibrated=False)  # an evaluation computes that score from many random halves
-        for p, y in self.predict_batches(part):
-            tally.add(p, y)
-        return tally
-
-    def sample_rows(self, rows: int) -> Part:
-        """A random sample of `rows` rows, the same for every run. Some sets have their easy rows first."""
-        if rows >= len(self.part):
-            return self.part
-        order = torch.randperm(len(self.part), generator=torch.Generator().manual_seed(0))
-        return self.part.take_rows(order[:rows].sort().values)
-
-    @property
-    def members(self) -> int:
-        """The number of members in evaluation."""
-        return self.ensemble.count_members(training=False)
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether any part of the ensemble draws new noise for every prediction."""
-        return any(isinstance(part, Ensemble) and part.sampled for part in self.ensemble.modules())
 
 
 def predict_files(
@@ -115,17 +56,28 @@ def predict_files(
 
     A file is an image, a table or an .npz archive with x. Each row yields a dictionary with `file`, `row` and, of a
     classification, `label`, `confidence`, `uncertainty` (entropy, nats), `mutual_information` (nats) and `probabilities`; of a
-    regression, `value` and `spread` (the standard deviation of the members). With `as_text` all of them but the probabilities
-    are texts for a table. A row without a finite answer has None for each of these, and an `error`; after the last row a
-    NotFiniteError is then raised. `trust` names factories that the run's files may name, as in `pluribus.compare`.
+    regression, `value` and `spread` (the standard deviation of the members). If the run has rules (`calibration.py`), a
+    classification also has its `answer` as a text and, as far as there are rules for them, the classes of its `set`, whether it
+    is `answered` and whether it is `foreign`; a regression has the ends of its interval, `low` and `high`, and the standard
+    deviation of the `noise`. With `as_text` all are texts for a table, and what is `HIDDEN` is left out. A row without a finite
+    answer has None for each of these, and an `error`; after the last row a NotFiniteError is then raised. `trust` names
+    factories that the run's files may name, as in `pluribus.compare`.
 
     `members` and `until` are those of `ensemble.predict`. With `until` each row also has the number of `members` that it used;
-    after the last one, `report` is called with a sentence about the passes that were saved.
+    after the last one, `report` is called with a sentence about the passes that were saved. Rules hold for all members, so they
+    are left out, and `report` says so, where `samples`, `members` or `until` choose others.
     """
-    made, config, about, preparation = load_run(open_run(path), trust)
+    run = open_run(path)
+    made, config, about, preparation = load_run(run, trust)
+    rules = read_rules(run)
     if samples is not None:
         set_samples(made, samples)
     check_members(made, members, until)
+    if rules is not None and (samples, members, until) != (None, None, None):
+        rules = None
+        if report is not None:
+            report(f"the rules of {run.path / CALIBRATION} are left out: they were fitted with all members")
+    keeps_members = rules is not None and rules.needs_members
     asked: list[AnytimePredictive] = []
     lost, first, total = 0, "", 0
     for number, file in enumerate(files):
@@ -138,20 +90,54 @@ def predict_files(
             p = made.predict(x, members=True if members is None else members, until=until)
             asked.append(p)
         else:
-            p = made.predict(x, members=False) if members is None else made.predict(x, members=members)
+            p = made.predict(x, members=members) if members is not None else predict_all(made, x, keeps_members)
+        decided = list(format_decisions(rules, p, about["classes"], preparation))
         for row, answer in enumerate(format_predictions(made, p, about["classes"], preparation)):
-            found = {"file": str(file), "row": row} | answer
+            found = {"file": str(file), "row": row} | answer | (decided[row] if decided and "error" not in answer else {})
             total += 1
             if "error" in found:
                 lost, first = lost + 1, first or f"{file}, row {row}"
             yield format_row(found, preparation) if as_text else found
     if report is not None and asked:
         report(describe_saved_passes(asked))
+    if report is not None and made.task == "regression" and rules is None and members is None and samples is None:
+        report(f"spread is what the members differ by, without noise: `pluribus calibrate {run.path}` fits intervals")
     if lost:
         raise NotFiniteError(
             f"the run has no finite answer to {lost:,} of {total:,} rows, the first is {first}: the network overflows there, "
             "as it does on very large inputs"
         )
+
+
+def predict_all(ensemble: Ensemble, x: Tensor, keep_members: bool) -> Predictive | PredictiveSummary:
+    """The answer of all members, which are kept only where a rule needs them."""
+    return ensemble.predict(x) if keep_members else ensemble.predict(x, members=False)
+
+
+def format_decisions(
+    rules: Rules | None, p: Predictive | PredictiveSummary, classes: Sequence[str], preparation: Preparation
+) -> Iterator[dict[str, Any]]:
+    """What the rules say about each row of a prediction; nothing without rules."""
+    if rules is None:
+        return
+    if p.task == "regression":
+        center, scale = preparation.unscale_targets(p.mean).double(), preparation.target[1]
+        found = rules.decide(PredictiveSummary(1, {"mean": center, "variance": p.variance.double() * scale**2}, "regression"))
+        assert isinstance(found, Intervals)
+        for low, high in zip(found.low.flatten().tolist(), found.high.flatten().tolist(), strict=True):
+            yield {"low": low, "high": high, "noise": found.noise}
+        return
+    decided = rules.decide(p)
+    assert isinstance(decided, Decisions)
+    for row, text in enumerate(decided.describe(classes)):
+        said: dict[str, Any] = {"answer": text}
+        if decided.sets is not None:
+            said["set"] = [classes[place] for place in decided.sets[row].nonzero().flatten().tolist()]
+        if decided.is_answered is not None:
+            said["answered"] = bool(decided.is_answered[row])
+        if decided.is_foreign is not None:
+            said["foreign"] = bool(decided.is_foreign[row])
+        yield said
 
 
 def check_members(ensemble: Ensemble, members: int | Sequence[int] | None, until: float | None) -> None:
@@ -224,10 +210,12 @@ def format_row(row: dict[str, Any], preparation: Preparation) -> dict[str, str]:
     def format_cell(key: str, value: Any) -> str:
         if not isinstance(value, float):
             return NOT_FINITE if value is None else str(value)
-        is_scaled = key == "value" and preparation.target != (0.0, 1.0)
+        is_scaled = key in ("value", "low", "high") and preparation.target != (0.0, 1.0)
         return f"{value:.{decimals}f}" if is_scaled and decimals < 15 and abs(value) < 1e15 else f"{value:.4g}"
 
-    return {key: format_cell(key, value) for key, value in row.items() if key not in ("probabilities", "error")}
+    hidden = (*HIDDEN, "mutual_information") if "answer" in row else HIDDEN  # so that the table stays narrow
+    first = {key: row[key] for key in ("file", "row", "answer") if key in row}
+    return {key: format_cell(key, value) for key, value in (first | row).items() if key not in hidden}
 
 
 def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], header: bool | None = None) -> Tensor:

@@ -22,7 +22,7 @@ from ..data.dataset import Part
 from ..data.table_files import SUFFIXES, read_table
 from ..metrics.ood_detection import auroc, fpr95
 from .config import ConfigError, parse_choice
-from .prediction import EvaluationCase
+from .evaluation_case import EvaluationCase
 
 GENERATED_SETS = ("noise", "shuffled")
 """Out-of-distribution sets made from the data: uniform noise, and the test images with their pixels shuffled."""

@@ -8,6 +8,7 @@ checkpoints/         to resume from
 weights.safetensors  the trained ensemble (and weights.json, which is readable)
 result.json          the test scores; its presence says that the run is finished
 evaluation.json      the results of `pluribus evaluate`
+calibration.json     the rules that `pluribus calibrate` fits: sets, intervals, when not to answer, alarms
 judgement.json       the same, for a comparison, with rows.safetensors: a few numbers of every test row
 trial.json           of a trial of `compare --tune`, which has no weights and no scores of test rows: how it ended
 """
@@ -31,6 +32,7 @@ from filelock import FileLock, Timeout
 from ..core.errors import FileError
 from ..core.file_names import check_inside
 from ..core.files import write_file
+from ..file_formats.calibration_files import CalibrationRecord
 from ..file_formats.evaluation_files import EvaluationRecord, Judgement
 from ..file_formats.reading import read_json, write_json
 from ..file_formats.run_files import About, DataRecord, Result
@@ -46,6 +48,7 @@ RECORDS: dict[str, type[Schema]] = {
     "evaluation.json": EvaluationRecord,
     "judgement.json": Judgement,
     "trial.json": TrialRecord,
+    "calibration.json": CalibrationRecord,
 }
 PACKAGES = ("pluribus", "torch", "lightning", "numpy", "safetensors", "pydantic")
 

@@ -31,9 +31,9 @@ from ..training.phases import plan_phases
 from . import config as configs
 from .config import Config, ConfigError, resolve_paths
 from .consent import check_consent, read_as_data
+from .evaluation_case import EvaluationCase
 from .loading import build_network, check_unchanged, load_set, split_rows
 from .network_check import check_batch_of_one, check_network, check_weight_memory
-from .prediction import EvaluationCase
 from .run_folder import Run, describe_machine
 from .teachers import load_teacher
 

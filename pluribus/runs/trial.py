@@ -17,8 +17,8 @@ from ..training.phases import plan_phases
 from .config import ConfigError, build_config
 from .consent import NOTHING, Consent, give_consent
 from .evaluation import predict_held_out
+from .evaluation_case import EvaluationCase
 from .loading import load_rows, load_run, passed_objects
-from .prediction import EvaluationCase
 from .pruning import Curve, Pruner, TrialPruning, read_curve
 from .run_folder import Run
 from .training import is_leader, train_run

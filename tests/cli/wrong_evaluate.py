@@ -6,6 +6,12 @@ from .files import file
 COMPARE = "compare --data digits --model mlp --rows 64 --epochs 1"
 
 JUDGING = [
+    case("a risk for a regression", "calibrate run --risk 0.1", "--risk is for classes|--coverage", run="houses"),
+    case("a coverage above one", "calibrate run --coverage 90", "coverage must be between 0 and 1, got 90", run="digits"),
+    case("a scale for classes", "calibrate run --scale absolute", "--scale is for the intervals", run="flowers"),
+    case("foreign rows without an alarm", "calibrate run --ood noise", "--false-alarms", run="digits"),
+    case("rules from training rows", "calibrate run --split train", "not trained on|train", run="digits"),
+    case("unknown sets", "calibrate run --sets best", "best|raps", run="digits"),
     case("unknown attack", "evaluate run --attack pgd", "no attack 'pgd'|linf", run="digits"),
     case("unknown option of an attack", "evaluate run --attack linf:eps=1", "linf has no option 'eps'|epsilon", run="digits"),
     case("an attack with no steps", "evaluate run --attack linf:step=0", "attack linf: step must be positive", run="digits"),

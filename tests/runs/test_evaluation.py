@@ -12,7 +12,7 @@ from pluribus.data import Part, load
 from pluribus.metrics import calibration
 from pluribus.runs.config import ConfigError
 from pluribus.runs.evaluation import build_evaluation_settings, evaluate_case
-from pluribus.runs.prediction import EvaluationCase
+from pluribus.runs.evaluation_case import EvaluationCase
 from pluribus.runs.robustness import (
     detect_out_of_distribution,
     load_out_of_distribution,

@@ -11,7 +11,8 @@ from pluribus.core.ensemble import Ensemble
 from pluribus.core.errors import DataError
 from pluribus.data import load
 from pluribus.runs.config import build_config
-from pluribus.runs.prediction import EvaluationCase, format_predictions, format_row, predict_files
+from pluribus.runs.evaluation_case import EvaluationCase
+from pluribus.runs.prediction import format_predictions, format_row, predict_files
 from pluribus.runs.training import train_run
 
 
