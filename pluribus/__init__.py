@@ -50,7 +50,7 @@ _LAZY = {
     "fit": ".training.fit",
 }
 """Names that need more than torch and numpy, and the modules that they are imported from when they are first used."""
-_ROOMS = ("analysis", "data", "decisions", "models", "search")
+_ROOMS = ("analysis", "data", "decisions", "models", "search", "sklearn")
 
 
 def __getattr__(name: str) -> Any:
@@ -67,7 +67,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from . import analysis, data, decisions, models, search
+    from . import analysis, data, decisions, models, search, sklearn
     from .comparison.api import compare, evaluate
     from .comparison.result_objects import Comparison, Evaluation
     from .decisions.calibrated import calibrate
@@ -115,4 +115,5 @@ __all__ = [
     "models",
     "save",
     "search",
+    "sklearn",
 ]

@@ -29,6 +29,7 @@ ROOMS = {
     "training": {"core", "data", "metrics", "training"},
     "reports": {"core", "file_formats", "reports"},
     "experiments": {"core", "experiments"},
+    "sklearn": {"core", "data", "decisions", "models", "training", "runs", "sklearn"},
     "search": {"core", "methods", "data", "training", "reports", "search"},
     "bench": {"core", "file_formats", "methods", "metrics", "models", "analysis", "reports", "bench"},
     "runs": {

@@ -28,7 +28,7 @@ from .cells import (
     to_texts,
 )
 from .limits import BYTES, FEATURES, TEXT
-from .preparation import Preparation, measure_spread
+from .preparation import Preparation, measure_spread, measure_weighted_spread
 
 CATEGORIES = 100  # a column with more different texts holds names or notes, not categories
 FARTHEST = 1e18  # standard deviations from the mean; single precision cannot square much more
@@ -90,9 +90,12 @@ class Columns(Preparation):
         return tuple(name for column in self.columns for name in column.features)
 
     @staticmethod
-    def fit(frame: Frame, **rest: Any) -> "Columns":
-        """Fit the encoding to training rows; constant columns are left out. Raises: DataError if a column cannot be encoded."""
-        fitted = (_fit_column(name, frame[name]) for name in frame.columns)
+    def fit(frame: Frame, weights: np.ndarray | None = None, **rest: Any) -> "Columns":
+        """Fit the encoding to training rows; constant columns are left out. Raises: DataError if a column cannot be encoded.
+
+        `weights` `[N]`, all positive, say how often each row counts.
+        """
+        fitted = (_fit_column(name, frame[name], weights) for name in frame.columns)
         columns = tuple(column for column in fitted if column)
         FEATURES.check(sum(column.width for column in columns), "the encoded table has")
         return Columns(columns=columns, **rest)
@@ -158,7 +161,7 @@ class Columns(Preparation):
         return torch.from_numpy(encoded), unknown
 
 
-def _fit_column(name: str, series: Series) -> Column | None:
+def _fit_column(name: str, series: Series, weights: np.ndarray | None = None) -> Column | None:
     if is_numeric(name, series):
         values = to_numbers(name, series)
         known = values[~np.isnan(values)]
@@ -167,7 +170,7 @@ def _fit_column(name: str, series: Series) -> Column | None:
             raise _describe_empty(name)
         if known.min() == known.max():
             return Column(name, "number", float(known[0]), 1.0, (), missing) if missing else None
-        mean, std = measure_spread(known)
+        mean, std = measure_spread(known) if weights is None else measure_weighted_spread(known, weights[~np.isnan(values)])
         with np.errstate(all="ignore"):
             if not np.isfinite((known - mean) / std).all():
                 raise DataError(
