@@ -18,7 +18,7 @@ from ..core import pytrees
 from ..core.errors import DataError
 from ..core.seeds import derive_seed, set_seed
 from ..core.shares import Share
-from .augmentation import augment, draw_augmentation
+from .augmentation import augment, draw_augmentation, shrink_images
 from .dataset import Part
 from .preparation import Preparation
 
@@ -68,7 +68,7 @@ class Batches(ABC):
 class TensorBatches(Batches):
     """Batches of rows that are in memory: shuffled for training, else every row once and in order.
 
-    Raises: DataError if there are no rows.
+    In the first `shrunk_epochs` epochs images are smaller. Raises: DataError if there are no rows.
 
     >>> batches = TensorBatches(Part(torch.zeros(5, 2), torch.arange(5)), 2, Preparation())
     >>> [batch.y.tolist() for batch in batches]
@@ -84,9 +84,11 @@ class TensorBatches(Batches):
         seed: int = 0,
         shuffled: bool = False,
         augmentation: str = "none",
+        shrunk_epochs: int = 0,
     ) -> None:
         if not len(part):
             raise DataError("there are no rows to make batches of")
+        self.shrunk_epochs = shrunk_epochs
         self.part, self.size, self.preparation = part, min(size, len(part)), preparation
         self.seed, self.shuffled, self.augmentation = seed, shuffled, augmentation
 
@@ -111,8 +113,9 @@ class TensorBatches(Batches):
                 generator = torch.Generator().manual_seed(derive_seed(self.seed, AUGMENTATION, self.epoch, number))
                 drawn = draw_augmentation(self.augmentation, len(rows), generator)
                 x = augment(x, drawn[taken], self.augmentation)
-            share = self.get_share(len(rows))
-            yield Batch(self.preparation(x), self.preparation.scale_targets(self.part.y[own]), share)
+            share, x = self.get_share(len(rows)), self.preparation(x)
+            x = shrink_images(x) if self.epoch < self.shrunk_epochs else x
+            yield Batch(x, self.preparation.scale_targets(self.part.y[own]), share)
 
 
 class LoaderBatches(Batches):

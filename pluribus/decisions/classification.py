@@ -196,6 +196,8 @@ def check_held_out(p: Predictive | PredictiveSummary, targets: Tensor, *asked: f
         raise ValueError("say what to fit: coverage=, risk= or false_alarms=")
     if len(p) != len(targets) or not len(p):
         raise ValueError(f"there must be a target for each of the rows, and at least one row, got {len(p)} and {len(targets)}")
+    if p.probs.dim() != 2:
+        raise ValueError(f"there must be one class a row, got probabilities of the shape {list(p.probs.shape)}")
     if not bool(p.is_finite.all()):
         raise ValueError("the network has no finite answer to some held-out rows")
 

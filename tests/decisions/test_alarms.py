@@ -86,3 +86,18 @@ def test_an_ensemble_with_all_rules_says_one_of_four_things():
     assert covered > 0.88  # more often than asked, because no set is empty
     assert answer.is_foreign.float().mean() < 0.03
     assert len(str(calibrated).splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [((1, 5, 3, 4, 4), "one class a row"), ((1, 4, 3), "a target for each"), ((1, 0, 3), "at least one row")],
+)
+def test_rows_that_cannot_be_used_are_refused(shape, message):
+    with pytest.raises(ValueError, match=message):
+        fit_classification_rules(Predictive(torch.zeros(shape)), torch.zeros(shape[1] if shape[1] != 4 else 5), coverage=0.9)
+
+
+def test_a_row_without_a_finite_answer_is_not_answered():
+    rules = fit_classification_rules(Predictive(torch.randn(1, 99, 3)), torch.zeros(99), coverage=0.9, risk=0.9)
+    answer = rules.decide(Predictive(torch.full((1, 1, 3), torch.nan)))
+    assert answer.describe("abc") == ["I would rather not say"]
