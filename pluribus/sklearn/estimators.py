@@ -171,7 +171,7 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
 
     >>> from sklearn.datasets import load_iris
     >>> x, y = load_iris(return_X_y=True)
-    >>> EnsembleClassifier(epochs=20, batch_size=16, random_state=0).fit(x, y).score(x, y) > 0.9
+    >>> EnsembleClassifier(epochs=15, batch_size=16, random_state=0).fit(x, y).score(x, y) > 0.9
     True
     """
 
@@ -207,7 +207,7 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
 
     >>> import numpy as np
     >>> x = np.random.RandomState(0).rand(300, 1); y = 10 * x[:, 0]
-    >>> low, high = EnsembleRegressor(epochs=20, random_state=0).fit(x, y).predict_interval(x, coverage=0.9)
+    >>> low, high = EnsembleRegressor(epochs=5, random_state=0).fit(x, y).predict_interval(x, coverage=0.9)
     >>> bool((low < high).all())
     True
     """

@@ -23,7 +23,7 @@ warnings.filterwarnings("ignore")
 from sklearn.utils.estimator_checks import check_estimator
 import pluribus
 kind = getattr(pluribus.sklearn, sys.argv[1])
-made = kind(method=sys.argv[2], epochs=30, hidden=(16,), lr=0.02, random_state=0)
+made = kind(method=sys.argv[2], epochs=15, hidden=(16,), lr=0.03, random_state=0)
 found = check_estimator(made, on_skip=None, on_fail=None)
 wrong = [f"{one['check_name']}: {one['status']}, {one['exception']}" for one in found if one["status"] != "passed"]
 print(len(found), wrong)
@@ -61,14 +61,14 @@ def make_people(rows=200, seed=0):
 
 def test_tables_with_texts_truth_values_and_gaps():
     frame, income = make_people()
-    model = EnsembleRegressor(epochs=60, batch_size=16, hidden=(32,), random_state=0).fit(frame, income)
+    model = EnsembleRegressor(epochs=25, batch_size=16, lr=0.01, hidden=(32,), random_state=0).fit(frame, income)
     assert model.score(frame, income) > 0.5
     assert list(model.feature_names_in_) == ["age", "town", "member"]
     assert model.n_features_in_ == 3
     with pytest.raises(ValueError, match="feature names should match"):
         model.predict(frame.rename(columns={"age": "years"}))
     rich = np.where(income > np.median(income), "rich", "poor")
-    classifier = EnsembleClassifier(epochs=60, batch_size=16, hidden=(32,), random_state=0).fit(frame, rich)
+    classifier = EnsembleClassifier(epochs=25, batch_size=16, lr=0.01, hidden=(32,), random_state=0).fit(frame, rich)
     assert classifier.score(frame, rich) > 0.8
     assert set(classifier.predict(frame)) == {"rich", "poor"}
     assert np.allclose(classifier.predict_proba(frame).sum(1), 1)
