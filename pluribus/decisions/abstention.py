@@ -9,6 +9,9 @@ wrong, at most `wrong` errors among k rows would have the probability
 If this is at most δ, the threshold is safe, and the next one is tested, which answers more rows; the first that is not safe
 ends the search. As their order is fixed before any answer is looked at, an unsafe threshold is taken with the probability δ at
 most, over the held-out rows: the first of them would have to pass. Shares of so few rows that they could not pass are left out.
+The thresholds are confidences of the same rows, which this argument neglects: in 3,000 simulated draws of 100 to 1,000 rows the
+risk was exceeded in 2 to 8 % of them for δ = 10 %.
+
 For 500 rows of a calibrated classifier that is 90 % right, and a risk of 5 %, this answers 70 % of the rows; with a test of
 each threshold at δ / 20 it would be 68 %, and 52 % against 21 % for 200 rows.
 
