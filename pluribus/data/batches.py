@@ -18,11 +18,11 @@ from ..core import pytrees
 from ..core.errors import DataError
 from ..core.seeds import derive_seed, set_seed
 from ..core.shares import Share
-from .augmentation import alternate_flips, augment, draw_augmentation, shrink_images
+from .augmentation import augment, draw_augmentation
 from .dataset import Part
 from .preparation import Preparation
 
-ORDER, AUGMENTATION, FLIPS = 1, 2, 3  # places of the seed
+ORDER, AUGMENTATION = 1, 2  # places of the seed
 
 
 class Batch(NamedTuple):
@@ -68,7 +68,7 @@ class Batches(ABC):
 class TensorBatches(Batches):
     """Batches of rows that are in memory: shuffled for training, else every row once and in order.
 
-    In the first `shrunk_epochs` epochs images are smaller. Raises: DataError if there are no rows.
+    Raises: DataError if there are no rows.
 
     >>> batches = TensorBatches(Part(torch.zeros(5, 2), torch.arange(5)), 2, Preparation())
     >>> [batch.y.tolist() for batch in batches]
@@ -84,11 +84,9 @@ class TensorBatches(Batches):
         seed: int = 0,
         shuffled: bool = False,
         augmentation: str = "none",
-        shrunk_epochs: int = 0,
     ) -> None:
         if not len(part):
             raise DataError("there are no rows to make batches of")
-        self.shrunk_epochs = shrunk_epochs
         self.part, self.size, self.preparation = part, min(size, len(part)), preparation
         self.seed, self.shuffled, self.augmentation = seed, shuffled, augmentation
 
@@ -112,12 +110,9 @@ class TensorBatches(Batches):
             if self.augmentation != "none":
                 generator = torch.Generator().manual_seed(derive_seed(self.seed, AUGMENTATION, self.epoch, number))
                 drawn = draw_augmentation(self.augmentation, len(rows), generator)
-                if "alternate" in self.augmentation:
-                    drawn[:, 2] = alternate_flips(rows, self.epoch, derive_seed(self.seed, FLIPS) % 2**31)
                 x = augment(x, drawn[taken], self.augmentation)
-            share, x = self.get_share(len(rows)), self.preparation(x)
-            x = shrink_images(x) if self.epoch < self.shrunk_epochs else x
-            yield Batch(x, self.preparation.scale_targets(self.part.y[own]), share)
+            share = self.get_share(len(rows))
+            yield Batch(self.preparation(x), self.preparation.scale_targets(self.part.y[own]), share)
 
 
 class LoaderBatches(Batches):

@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from ..core.predictive import Task
 from ..core.spec import Spec
 from ..core.weight_memory import count_weight_bytes
-from ..data.augmentation import shrink_images
 from ..data.limits import Limit
 from ..models.registry import ModelError
 from .config import ConfigError, count_size
@@ -55,17 +54,6 @@ def check_batch_of_one(net: nn.Module, name: str, row: Tensor) -> None:
         raise ConfigError(
             f"batch_size must be at least 2 a process for {name}: its BatchNorm has no statistics of one row"
         ) from error
-
-
-def check_shrunk_images(net: nn.Module, name: str, example: Tensor) -> None:
-    """Raise ConfigError if the network takes images of one size only, so that it cannot begin with smaller ones."""
-    small = shrink_images(example)
-    try:
-        with torch.no_grad():
-            net.eval()(small)
-    except Exception as error:  # whatever a user's own network raises is about that network
-        size = "×".join(map(str, small.shape[2:]))
-        raise ConfigError(f"{name} cannot take images of {size}, with which shrink begins: use --shrink 0") from error
 
 
 def check_weight_memory(net: nn.Module, spec: Spec, title: str, task: Task = "classification") -> None:

@@ -20,21 +20,6 @@ RECIPES: dict[str, Mapping[str, Any]] = {
         "schedule": "linear",
         "warmup": 0.8,
     },
-    "fast-growing": {
-        "model": "fast-cnn",
-        "augment": "small-crop-alternate",
-        "epochs": 11,
-        "shrink": 0.64,
-        "batch_size": 64,
-        "optimizer": "sgd",
-        "lr": 0.05,
-        "weight_decay": 3e-3,
-        "bias_lr": 4.0,
-        "bias_decay": False,
-        "label_smoothing": 0.05,
-        "schedule": "linear",
-        "warmup": 0.8,
-    },
     "fast-mnist": {
         "model": {"name": "fast-cnn", "width": 0.5},
         "augment": "none",
@@ -56,11 +41,7 @@ RECIPES: dict[str, Mapping[str, Any]] = {
         "warmup": 2,
     },
 }
-"""For photographs such as CIFAR-10, for grey images such as MNIST, and for tables.
-
-"fast-growing" begins with smaller images, so that it sees them 11 times for the FLOPs of 8 epochs, flips them by turns, and
-smooths labels. "fast" is what the recorded comparisons were made by; it stays as it was, so that they can be made again.
-"""
+"""For photographs such as CIFAR-10, for grey images such as MNIST, and for tables."""
 
 
 def apply_recipe(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,7 +54,6 @@ def apply_recipe(options: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(name, str):
         return dict(options)
     recipe = dict(RECIPES.get(name, {}))
-    if options.get("epochs") == "auto":  # which has a schedule of its own, and no number of epochs to take a part of
+    if options.get("epochs") == "auto":  # which has a schedule of its own
         recipe.pop("schedule", None)
-        recipe.pop("shrink", None)
     return {**recipe, **options}

@@ -33,7 +33,7 @@ from .config import Config, ConfigError, resolve_paths
 from .consent import check_consent, read_as_data
 from .evaluation_case import EvaluationCase
 from .loading import build_network, check_unchanged, load_set, split_rows
-from .network_check import check_batch_of_one, check_network, check_shrunk_images, check_weight_memory
+from .network_check import check_batch_of_one, check_network, check_weight_memory
 from .run_folder import Run, describe_machine
 from .teachers import load_teacher
 
@@ -190,10 +190,6 @@ def resolve_config(config: Config, data: Data) -> Config:
         update["augment"] = "crop-flip" if data.name.startswith("cifar") else "none"
     elif config.augment != "none" and not data.has_images:
         raise ConfigError(f"augment {config.augment!r} is for images, and {data.name} has rows of numbers: choose none")
-    if config.shrink and not data.has_images:
-        raise ConfigError(f"shrink is for images, and {data.name} has rows of numbers: leave it out")
-    if config.shrink and config.epochs == "auto":
-        raise ConfigError("shrink is a part of the epochs: say how many there are (--epochs N), or use --shrink 0")
     if data.task == "regression":
         for name, off in (("mixup", 0.0), ("teacher_temperature", 1.0)):
             if getattr(config, name) != off:
@@ -213,8 +209,6 @@ def convert_network(config: Config, data: Data) -> Ensemble:
     dtype = torch.double if config.precision == "64" else torch.float
     net, example = net.to(dtype), example.to(dtype)
     check_network(net, config.model["name"], example, data.outputs)
-    if config.shrink:
-        check_shrunk_images(net, config.model["name"], example)
     if config.batch_size < 2 * config.devices * config.nodes:
         check_batch_of_one(net, config.model["name"], example[:1])
     check_weight_memory(net, config.spec, config.title(), data.task)

@@ -90,8 +90,6 @@ def fit(
         raise TypeError(f"fit takes an ensemble, got {type(ensemble).__name__}: make one with pluribus.ensemble(net, spec)")
     settings = override_settings(settings, options) if settings else Settings(**options)
     preparation = preparation or Preparation()
-    if teacher is not None:
-        settings = settings.model_copy(update={"shrink": 0.0})  # a teacher knows whole images
     batches, rows = make_batches(train, settings, preparation, augmentation)
     judged = (
         None
@@ -168,17 +166,6 @@ def make_folder(place: Path) -> None:
         raise FileError(f"cannot make the folder {place}: {error.strerror}") from error
 
 
-def count_shrunk_epochs(settings: Settings, part: Part) -> int:
-    """In how many epochs images are smaller. Raises ValueError if the rows are no images, or the epochs are not known."""
-    if not settings.shrink:
-        return 0
-    if part.x.dim() != 4:
-        raise ValueError(f"shrink is for images, and a row has the shape {list(part.x.shape[1:])}: leave it out")
-    if settings.epochs == "auto":
-        raise ValueError("shrink is a part of the epochs: say how many there are, or leave it out")
-    return round(settings.shrink * settings.epochs)
-
-
 def make_batches(
     given: Any, settings: Settings, preparation: Preparation, augmentation: str | None = None, rows: int = VALIDATION_ROWS
 ) -> tuple[Batches, int]:
@@ -203,17 +190,12 @@ def make_batches(
         # A Dataset may augment, so that its rows are read anew in every epoch. A last batch of one row has no batch statistics.
         given = DataLoader(given, size, shuffle=train, drop_last=train and len(given) > size and len(given) % size == 1)
     if isinstance(given, Part):
-        kind, shrunk = augmentation or "none", count_shrunk_epochs(settings, given) if train else 0
-        rows_in_memory = TensorBatches(
-            given, size, preparation, seed=settings.seed, shuffled=train, augmentation=kind, shrunk_epochs=shrunk
-        )
-        return rows_in_memory, len(given)
+        kind = augmentation or "none"
+        return TensorBatches(given, size, preparation, seed=settings.seed, shuffled=train, augmentation=kind), len(given)
     if not isinstance(given, Iterable) or isinstance(given, (Tensor, np.ndarray)):
         raise TypeError(f"data must be (x, y), a Dataset or a loader, got {type(given).__name__} alone: fit(ensemble, (x, y))")
     if augmentation not in (None, "none") or preparation != Preparation():
         raise ValueError("augmentation and preparation are for tensors in memory: a Dataset or a loader does its own")
-    if train and settings.shrink:
-        raise ValueError("shrink is for tensors in memory: a Dataset or a loader does its own")
     dataset = getattr(given, "dataset", None)
     batches = LoaderBatches(given, settings.seed)
     size = getattr(given, "batch_size", None) or settings.batch_size

@@ -57,10 +57,6 @@ class Settings(BaseModel):
     )
     gamma: Positive = Field(0.1, description="of the `step` schedule: the factor by which the learning rate falls")
 
-    shrink: Share = Field(
-        0.0,
-        description="part of the epochs, the first ones, with images of three quarters the height and width (0.56× the FLOPs)",
-    )
     kl_warmup: NotNegative = Field(0.0, description="epochs in which the penalty (the KL of variational layers) rises")
     kl_weight: NotNegative = Field(1.0, description="multiplies the penalty; 1 is the evidence lower bound")
     label_smoothing: Share = Field(0.0, description="part of the target that is spread over all classes")

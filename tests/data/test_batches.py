@@ -11,7 +11,6 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from pluribus.core.errors import DataError
 from pluribus.core.seeds import derive_seed
 from pluribus.data import Part, Pixels, Preparation
-from pluribus.data.augmentation import shrink_images
 from pluribus.data.batches import LoaderBatches, TensorBatches
 
 
@@ -155,24 +154,3 @@ def test_seeds_of_different_places_are_unrelated():
     flips = [bin(a ^ b).count("1") for a, b in itertools.pairwise(seeds)]
     assert sum(flips) / len(flips) == pytest.approx(31.5, abs=0.5)  # its standard error is 4/√2000 = 0.09
     assert derive_seed(1, 2) != derive_seed(2, 1)
-
-
-def test_the_first_epochs_have_smaller_images_and_the_others_whole_ones():
-    x = torch.randint(0, 256, (6, 3, 32, 32), dtype=torch.uint8)
-    batches = TensorBatches(Part(x, torch.arange(6)), 3, Pixels(), shuffled=True, shrunk_epochs=2)
-    sizes = []
-    for epoch in range(4):
-        batches.epoch = epoch
-        sizes.append({tuple(batch.x.shape[2:]) for batch in batches})
-    assert sizes == [{(24, 24)}, {(24, 24)}, {(32, 32)}, {(32, 32)}]
-
-
-def test_a_smaller_image_has_the_mean_of_the_whole_one_and_its_gradient():
-    """Antialiased: a ramp stays a ramp, four thirds as steep, up to the 2 % by which the filter's weights differ from pixel to
-    pixel; a checkerboard, for which there are too few pixels, becomes grey."""
-    ramp = torch.arange(32.0).expand(1, 1, 32, 32)
-    small = shrink_images(ramp)[0, 0, 12]
-    torch.testing.assert_close(small[3:-3].diff(), torch.full((17,), 4 / 3), rtol=0.03, atol=0)
-    torch.testing.assert_close(small.mean(), ramp.mean())
-    board = (torch.arange(32)[:, None] + torch.arange(32)) % 2
-    assert shrink_images(board.float()[None, None])[0, 0, 3:-3, 3:-3].std() < 0.2 * 0.5

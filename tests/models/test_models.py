@@ -11,7 +11,6 @@ from pluribus import MIMO, BatchEnsemble, MCDropout, TreeNet, Variance, Views, m
 from pluribus.core.affine import copy_to_meta
 from pluribus.core.describe import count_flops, count_parameters
 from pluribus.core.initialization import redraw_weights
-from pluribus.runs.recipes import RECIPES
 
 COUNTS = {
     "ResNet-56": (lambda c: models.resnet(56, c), 853_018, 858_868),
@@ -52,12 +51,9 @@ def test_the_small_networks():
 
 def test_eight_epochs_of_the_fast_network_on_cifar10_stay_within_its_budget():
     with torch.device("meta"):
-        net, x, small = models.fast_cnn(), torch.empty(1, 3, 32, 32), torch.empty(1, 3, 24, 24)
+        net, x = models.fast_cnn(), torch.empty(1, 3, 32, 32)
     assert count_parameters(net) == 9 * (24 * 48 + 48 * 48 + 48 * 96 + 96 * 96 + 96 * 112 + 112 * 112) + 4 * 256 + 1130
     assert 3 * count_flops(net, x) * 50_000 * 8 < 2.5e13
-    epochs, shrunk = RECIPES["fast-growing"]["epochs"], round(0.64 * 11)
-    assert (epochs, shrunk) == (11, 7)
-    assert 3 * 50_000 * (shrunk * count_flops(net, small) + (epochs - shrunk) * count_flops(net, x)) < 2.5e13
 
 
 def test_the_transformed_patches_are_a_rotation_at_unit_variance():

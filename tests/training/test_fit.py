@@ -307,27 +307,3 @@ def test_what_is_no_data_is_refused(train, message):
 def test_a_plain_network_is_told_what_to_do():
     with pytest.raises(TypeError, match=r"make one with pluribus.ensemble"):
         pluribus.fit(net(), blobs())
-
-
-def test_training_may_begin_with_smaller_images():
-    """Two of four epochs; the answers are for whole images, and a student's teacher sees whole ones throughout."""
-    seen = []
-    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 2))
-    ensemble = pluribus.ensemble(net, pluribus.BatchEnsemble(members=2), example=torch.zeros(2, 1, 16, 16))
-    hook = ensemble.net[0].register_forward_pre_hook(
-        lambda layer, args: seen.append(args[0].shape[-1]) if layer.training else None
-    )
-    x, y = torch.rand(32, 1, 16, 16), torch.arange(32) % 2
-    fit(ensemble, Part(x, y), epochs=4, batch_size=16, shrink=0.5, **QUIET)
-    assert seen[-8:] == [12] * 4 + [16] * 4
-    assert ensemble.predict(x).probs.shape == (32, 2)
-    hook.remove()
-    with pytest.raises(ValueError, match="for images"):
-        fit(
-            pluribus.ensemble(nn.Linear(3, 2), pluribus.Single()),
-            (torch.rand(8, 3), torch.zeros(8).long()),
-            shrink=0.5,
-            **QUIET,
-        )
-    with pytest.raises(ValueError, match="tensors in memory"):
-        fit(ensemble, [(x, y)], shrink=0.5, **QUIET)
