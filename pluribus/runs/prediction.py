@@ -100,7 +100,7 @@ def predict_files(
             yield format_row(found, preparation) if as_text else found
     if report is not None and asked:
         report(describe_saved_passes(asked))
-    if report is not None and made.task == "regression" and rules is None and members is None and samples is None:
+    if report is not None and as_text and made.task == "regression" and rules is None and members is None and samples is None:
         report(f"spread is what the members differ by, without noise: `pluribus calibrate {run.path}` fits intervals")
     if lost:
         raise NotFiniteError(
