@@ -9,8 +9,8 @@ What a layer must know of the call (M, one member or all, shared or dealt rows) 
 
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +39,8 @@ class Converted(nn.Module):
 
     undecayed: tuple[str, ...] = ()
     """Names of own parameters that weight decay must leave alone."""
+    matrices: ClassVar[Mapping[str, int]] = {}
+    """Names of own weights `[…, out, in, …]`, each with the number of axes before those of a layer's weight."""
     holds_original = False
     """Whether the replaced layer, with its hooks, lives on inside this one."""
     place = ""

@@ -54,7 +54,7 @@ class Spec:
         """One sentence if training cannot make the method differ from a simpler one; None if it can.
 
         Args:
-            optimizer: "sgd", "adam" or "adamw".
+            optimizer: "sgd", "adam", "adamw" or "muon".
             lr, weight_decay: at their highest.
             steps: how many steps the training takes.
         """

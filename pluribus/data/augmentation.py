@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
-Augmentation = Literal["none", "flip", "crop", "crop-flip", "small-crop", "small-crop-flip"]
+Augmentation = Literal["none", "flip", "crop", "crop-flip", "small-crop", "small-crop-flip", "small-crop-alternate"]
 AUGMENTATIONS: tuple[str, ...] = get_args(Augmentation)
 PAD = 4
 SMALL_PAD = 2
@@ -28,9 +28,25 @@ def draw_augmentation(kind: str, rows: int, generator: Generator | None = None) 
     flipped = torch.randint(0, 2, (rows, 1), generator=generator)
     if "crop" not in kind:
         shifts.fill_(PAD)
-    if "flip" not in kind:
+    if "flip" not in kind:  # "alternate" decides by row and epoch
         flipped.zero_()
     return torch.cat([shifts, flipped], dim=1)
+
+
+def alternate_flips(rows: Tensor, epoch: int, seed: int) -> Tensor:
+    """Whether rows `[B]`, by their numbers, are flipped in an epoch: half of them, drawn by the seed, in the next the others.
+
+    So two epochs show both sides of every image, where flips that are drawn anew show the same side twice to half of them
+    (Jordan, "94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024).
+
+    >>> first, second = (alternate_flips(torch.arange(4), epoch, seed=0) for epoch in (0, 1))
+    >>> (first + second).tolist()
+    [1, 1, 1, 1]
+    """
+    # A hash of the row's number: products modulo 2³², a shift between them, and a bit from the middle.
+    mixed = (rows.long() * 2654435761 + seed * 40503 + 12345) % 2**32
+    mixed = ((mixed ^ (mixed >> 16)) * 2246822519) % 2**32
+    return ((mixed >> 15) + epoch) % 2
 
 
 def augment(images: Tensor, drawn: Tensor, kind: str = "crop-flip") -> Tensor:

@@ -18,11 +18,11 @@ from ..core import pytrees
 from ..core.errors import DataError
 from ..core.seeds import derive_seed, set_seed
 from ..core.shares import Share
-from .augmentation import augment, draw_augmentation
+from .augmentation import alternate_flips, augment, draw_augmentation
 from .dataset import Part
 from .preparation import Preparation
 
-ORDER, AUGMENTATION = 1, 2  # places of the seed
+ORDER, AUGMENTATION, FLIPS = 1, 2, 3  # places of the seed
 
 
 class Batch(NamedTuple):
@@ -110,6 +110,8 @@ class TensorBatches(Batches):
             if self.augmentation != "none":
                 generator = torch.Generator().manual_seed(derive_seed(self.seed, AUGMENTATION, self.epoch, number))
                 drawn = draw_augmentation(self.augmentation, len(rows), generator)
+                if "alternate" in self.augmentation:
+                    drawn[:, 2] = alternate_flips(rows, self.epoch, derive_seed(self.seed, FLIPS) % 2**31)
                 x = augment(x, drawn[taken], self.augmentation)
             share = self.get_share(len(rows))
             yield Batch(self.preparation(x), self.preparation.scale_targets(self.part.y[own]), share)

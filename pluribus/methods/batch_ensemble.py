@@ -99,6 +99,7 @@ class RankOne(MemberLayer):
     """A `shared` weight; for each member factors `r` `[M, I]` and `s` `[M, O]`, and `biases` `[M, O]` or None."""
 
     undecayed = ("r", "s")
+    matrices: ClassVar[Mapping[str, int]] = {"shared": 0}
 
     def __init__(self, layer: nn.Module, spec: BatchEnsemble) -> None:
         super().__init__()

@@ -125,6 +125,8 @@ class InnerEnsemble(Ensemble):
 class Averaged(Converted):
     """m copies of a layer, run as their mean. `weights` `[m, …]`, `biases` `[m, C]` or None."""
 
+    matrices: ClassVar[Mapping[str, int]] = {"weights": 1}
+
     def __init__(self, layer: nn.Module, spec: Inner) -> None:
         super().__init__()
         self.affine = Affine(layer)
@@ -198,6 +200,8 @@ class Lean(Averaged):
     `spread` is a parameter that gets a gradient of zero: so the optimiser does to it what it does to each copy's deviation. It
     has as many axes as the weight, because by these some training scripts choose what to decay.
     """
+
+    matrices: ClassVar[Mapping[str, int]] = {"average": 0}
 
     def __init__(self, layer: nn.Module, spec: Inner) -> None:
         Converted.__init__(self)

@@ -49,6 +49,8 @@ class Maxout(Spec):
 class Largest(Converted):
     """m copies of a layer; each output is the largest of theirs. `weights` `[m, …]`, `biases` `[m, C]` or None."""
 
+    matrices: ClassVar[Mapping[str, int]] = {"weights": 1}
+
     def __init__(self, layer: nn.Module, copies: int) -> None:
         super().__init__()
         self.affine = Affine(layer)

@@ -193,6 +193,8 @@ class Merge(Converted):
     and each weight has the variance of a layer with M times the inputs.
     """
 
+    matrices: ClassVar[Mapping[str, int]] = {"weights": 1}
+
     def __init__(self, layer: nn.Module, spec: MIMO) -> None:
         super().__init__()
         self.count = spec.members

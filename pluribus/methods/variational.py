@@ -85,7 +85,7 @@ class VariationalDropout(Spec):
     def describe_equivalence(self, optimizer: str, lr: float, weight_decay: float, steps: int) -> str | None:
         """A step of Adam moves a number by about its learning rate at most, so that log α may have no time to move."""
         reach = lr * self.log_alpha_rate * steps
-        if optimizer == "sgd" or self.parameterization in ("additive", "zero-mean") or reach >= LEAST_REACH:
+        if optimizer in ("sgd", "muon") or self.parameterization in ("additive", "zero-mean") or reach >= LEAST_REACH:
             return None
         name = {"adamw": "AdamW", "adam": "Adam"}[optimizer]
         return (

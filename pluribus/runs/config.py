@@ -62,9 +62,12 @@ class Config(Settings):
     data_dir: str | None = Field(None, description="where data sets lie [PLURIBUS_DATA, or ~/.cache/pluribus/data]")
     model: dict[str, Any] | None = Field(None, description="the network [by the data]; `package.module:factory` is your own")
     method: dict[str, Any] = Field({"name": find_role("baseline")}, description="how the network becomes many")
-    augment: Literal["auto", "none", "flip", "crop", "crop-flip", "small-crop", "small-crop-flip"] = Field(
-        "auto",
-        description="none, flip, crop, crop-flip, small-crop, small-crop-flip; auto: crop-flip for CIFAR",
+    augment: Literal["auto", "none", "flip", "crop", "crop-flip", "small-crop", "small-crop-flip", "small-crop-alternate"] = (
+        Field(
+            "auto",
+            description="none, flip, crop, crop-flip, small-crop, small-crop-flip, small-crop-alternate (flips by turns); "
+            "auto: crop-flip for CIFAR",
+        )
     )
     validation: Share = Field(0.1, description="share of the training rows that is set aside to judge by while training")
     rows: int | None = Field(None, ge=2, lt=2**63, description="train on so many rows only")

@@ -190,7 +190,7 @@ class TrainingModule(L.LightningModule):
             self.epoch_loss[1] += 1
 
     def configure_optimizers(self) -> Any:
-        groups = optimizers.separate_biases(self.ensemble, self.ensemble.param_groups(), self.settings)
+        groups = optimizers.separate_parameters(self.ensemble, self.ensemble.param_groups(), self.settings)
         optimizer = optimizers.make_optimizer(groups, self.settings)
         self.ensemble.check_optimizer(optimizer, clips_gradient=self.settings.clip is not None)
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, functools.partial(TrainingModule.compute_rate_factor, self))

@@ -11,6 +11,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from ..core.affine import NORMS
+from .muon import Muon, separate_convolutions
 from .settings import Settings
 
 BIASES = ("bias", "biases", "offset")
@@ -40,17 +41,25 @@ def separate_biases(net: nn.Module, groups: list[dict[str, Any]], settings: Sett
     return result
 
 
+def separate_parameters(net: nn.Module, groups: list[dict[str, Any]], settings: Settings) -> list[dict[str, Any]]:
+    """Give parameters that the settings treat differently groups of their own; takes what `separate_biases` takes."""
+    groups = separate_biases(net, groups, settings)
+    return separate_convolutions(net, groups) if settings.optimizer == "muon" else groups
+
+
 def make_optimizer(groups: list[dict[str, Any]], settings: Settings) -> Optimizer:
     """Return the optimiser that the settings ask for.
 
     Args:
-        groups: what `ensemble.param_groups()` returns; a group's `rate` multiplies the learning rate.
+        groups: what `separate_parameters` returns; a group's `rate` multiplies the learning rate.
     """
     rate, decay, fused = settings.rate, settings.decay, can_fuse(groups) or None
     groups = [group | ({"lr": rate * group["rate"]} if "rate" in group else {}) for group in groups]
     if settings.optimizer == "sgd":
         nesterov = settings.nesterov and settings.momentum > 0
         return torch.optim.SGD(groups, rate, settings.momentum, weight_decay=decay, nesterov=nesterov, fused=fused)
+    if settings.optimizer == "muon":
+        return Muon(groups, rate, settings.momentum, decay)
     if settings.optimizer == "adam":
         return torch.optim.Adam(groups, rate, (settings.beta1, 0.999), weight_decay=decay, fused=fused)
     return torch.optim.AdamW(groups, rate, (settings.beta1, 0.999), weight_decay=decay, fused=fused)

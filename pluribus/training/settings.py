@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator, model_validator
 
-Optimizer = Literal["sgd", "adam", "adamw"]
+Optimizer = Literal["sgd", "adam", "adamw", "muon"]
 Schedule = Literal["constant", "step", "cosine", "linear", "wsd"]
 Strategy = Literal["ddp", "fsdp"]
 Precision = Literal["32", "64", "bf16-mixed", "16-mixed"]
 
-RATES = {"sgd": 0.05, "adam": 1e-3, "adamw": 1e-3}
-DECAYS = {"sgd": 5e-4, "adam": 0.0, "adamw": 1e-2}
+RATES = {"sgd": 0.05, "adam": 1e-3, "adamw": 1e-3, "muon": 0.1}
+DECAYS = {"sgd": 5e-4, "adam": 0.0, "adamw": 1e-2, "muon": 5e-4}
 
 LARGEST = 1e30
 """Of a setting that is a real number: weights are float32, which ends at 3e38."""
@@ -35,12 +35,14 @@ class Settings(BaseModel):
     max_epochs: Count = Field(100, description="with `epochs auto`: the most epochs, the fall of the learning rate included")
     batch_size: Count = Field(128, description="rows in a step, summed over all processes")
 
-    optimizer: Optimizer = Field("adamw", description="sgd, adam or adamw")
-    lr: Positive | None = Field(None, description="learning rate at its highest [0.05 for sgd, else 0.001]")
-    momentum: Share = Field(0.9, description="momentum of sgd")
+    optimizer: Optimizer = Field("adamw", description="sgd, adam, adamw, or muon for networks with convolutions")
+    lr: Positive | None = Field(None, description="learning rate at its highest [0.05 for sgd, 0.1 for muon, else 0.001]")
+    momentum: Share = Field(0.9, description="momentum of sgd and muon")
     beta1: Share = Field(0.9, description="decay of the mean gradient in adam and adamw")
     nesterov: bool = Field(True, description="Nesterov's momentum in sgd")
-    weight_decay: NotNegative | None = Field(None, description="[0.0005 for sgd, 0 for adam, 0.01 for adamw]")
+    weight_decay: NotNegative | None = Field(
+        None, description="[0.0005 for sgd and muon, 0 for adam, 0.01 for adamw]; muon spares convolutions"
+    )
     bias_lr: Positive = Field(1.0, description="multiplies the learning rate of biases and of normalisation layers")
     bias_decay: bool = Field(True, description="weight decay of biases and of normalisation layers, too")
 
@@ -114,6 +116,12 @@ class Settings(BaseModel):
         if isinstance(values, dict) and values.get("epochs") == "auto":
             return {"schedule": "wsd"} | values
         return values
+
+    @model_validator(mode="after")
+    def _check_optimizer(self) -> "Settings":
+        if self.optimizer == "muon" and self.strategy == "fsdp":
+            raise ValueError("optimizer muon needs whole matrices, and fsdp spreads them over processes: use strategy ddp")
+        return self
 
     @model_validator(mode="after")
     def _check_phases(self) -> "Settings":

@@ -1,6 +1,9 @@
 import torch
 
-from pluribus.data.augmentation import PAD, augment, draw_augmentation
+from pluribus.data import Pixels
+from pluribus.data.augmentation import PAD, alternate_flips, augment, draw_augmentation
+from pluribus.data.batches import TensorBatches
+from pluribus.data.dataset import Part
 
 
 def by_hand(image, down, right, mirrored, reflects=False):
@@ -43,3 +46,30 @@ def test_what_is_not_asked_for_is_not_done():
     small = draw_augmentation("small-crop-flip", 999)
     assert set(small[:, :2].flatten().tolist()) == set(range(PAD - 2, PAD + 3))
     assert set(small[:, 2].tolist()) == {0, 1}
+
+
+def test_alternating_flips_show_both_sides_in_two_epochs_and_half_of_the_images_flipped_in_one():
+    """Of 50,000 rows half are flipped (σ = 0.0022; 4 are allowed), whatever the seed; neighbours and seeds are independent."""
+    rows = torch.arange(50_000)
+    found = {seed: alternate_flips(rows, 0, seed).double() for seed in (0, 1, 123_456)}
+    for seed, flips in found.items():
+        assert abs(flips.mean() - 0.5) < 4 * 0.0022
+        assert abs(torch.corrcoef(torch.stack([flips[:-1], flips[1:]]))[0, 1]) < 4 / 50_000**0.5
+        assert torch.equal(alternate_flips(rows, 1, seed).double(), 1 - flips)
+        assert torch.equal(alternate_flips(rows, 2, seed).double(), flips)
+    assert abs(torch.corrcoef(torch.stack([found[0], found[1]]))[0, 1]) < 4 / 50_000**0.5
+
+
+def test_batches_flip_by_turns():
+    x = torch.arange(64, dtype=torch.uint8).view(1, 1, 8, 8).repeat(40, 1, 1, 1)
+    options = {"shuffled": True, "augmentation": "small-crop-alternate", "seed": 3}
+    sides = []
+    for epoch in (0, 1):
+        batches = TensorBatches(Part(x, torch.arange(40)), 10, Pixels(), **options)
+        batches.epoch = epoch
+        is_flipped = torch.zeros(40)
+        for batch in batches:
+            is_flipped[batch.y] = (batch.x[:, 0, 4, 3] > batch.x[:, 0, 4, 4]).float()
+        sides.append(is_flipped)
+    assert torch.equal(sides[0] + sides[1], torch.ones(40))
+    assert 0 < sides[0].sum() < 40

@@ -5,12 +5,15 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 import pluribus
 from pluribus import MIMO, BatchEnsemble, MCDropout, TreeNet, Variance, Views, models
 from pluribus.core.affine import copy_to_meta
 from pluribus.core.describe import count_flops, count_parameters
 from pluribus.core.initialization import redraw_weights
+from pluribus.runs.config import build_config
+from pluribus.training.optimizers import make_optimizer, separate_parameters
 
 COUNTS = {
     "ResNet-56": (lambda c: models.resnet(56, c), 853_018, 858_868),
@@ -54,6 +57,29 @@ def test_eight_epochs_of_the_fast_network_on_cifar10_stay_within_its_budget():
         net, x = models.fast_cnn(), torch.empty(1, 3, 32, 32)
     assert count_parameters(net) == 9 * (24 * 48 + 48 * 48 + 48 * 96 + 96 * 96 + 96 * 112 + 112 * 112) + 4 * 256 + 1130
     assert 3 * count_flops(net, x) * 50_000 * 8 < 2.5e13
+
+
+def test_the_recipe_fast_muon_stays_within_the_same_budget():
+    """Everything that a step computes: the first convolution needs no gradient of its input, and the optimiser's products."""
+    config = build_config({"recipe": "fast-muon"})
+    ensemble = pluribus.ensemble(models.fast_cnn(), pluribus.Single(), example=torch.zeros(2, 3, 32, 32))
+    optimizer = make_optimizer(separate_parameters(ensemble, ensemble.param_groups(), config), config)
+    x, y = torch.zeros(config.batch_size, 3, 32, 32), torch.zeros(config.batch_size).long()
+
+    def take_step():
+        ensemble.loss(x, y).backward()
+        optimizer.step()
+
+    with FlopCounterMode(display=False) as counter:
+        take_step()
+    flops = counter.get_total_flops()
+    products = sum(
+        5 * (2 * 2 * out * out * rest + 2 * out**3)  # two products with the weight and one of squares, in each iteration
+        for out, rest in ((48, 216), (48, 432), (96, 432), (96, 864), (112, 864), (112, 1008))
+    )
+    not_needed = 2 * 16 * 16 * (9 * 24 * 48 + 2 * 12 * 12)
+    assert flops == 256 * (3 * count_flops(models.fast_cnn(), x[:1]) - not_needed) + products
+    assert flops * 50_000 / 256 * config.epochs < 2.5e13
 
 
 def test_the_transformed_patches_are_a_rotation_at_unit_variance():
