@@ -26,6 +26,9 @@ CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 """Of a polynomial that takes all singular values from about 0.003 to 1 to about 0.7 to 1.2 in five steps: Jordan et al."""
 ITERATIONS = 5
+MOMENTUM = 0.6
+"""μ of convolutions. With 0.8 for these and for everything else, the recipe fast-muon had a calibrated NLL of 0.434 in place of
+0.410 (5,000 validation rows of CIFAR-10, one seed each)."""
 TINY = 1e-7
 
 
@@ -35,11 +38,10 @@ class Muon(Optimizer):
     Args:
         groups: parameters; `leading` is the number of axes that stand before those of a layer's weight, `[…, out, in, …]`.
         lr: η of Muon, and the learning rate of SGD.
-        momentum: μ of both.
-        weight_decay: of SGD alone.
+        momentum, weight_decay: of SGD alone.
     """
 
-    def __init__(self, groups: list[dict[str, Any]], lr: float, momentum: float = 0.8, weight_decay: float = 0.0) -> None:
+    def __init__(self, groups: list[dict[str, Any]], lr: float, momentum: float = 0.9, weight_decay: float = 0.0) -> None:
         super().__init__(groups, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay, "leading": None})
 
     @torch.no_grad()
@@ -57,7 +59,8 @@ class Muon(Optimizer):
 
     def move(self, weight: Tensor, group: dict[str, Any]) -> None:
         """Update one parameter."""
-        state, leading, momentum = self.state[weight], group["leading"], group["momentum"]
+        state, leading = self.state[weight], group["leading"]
+        momentum = group["momentum"] if leading is None else MOMENTUM
         gradient = weight.grad
         assert gradient is not None
         if leading is None and group["weight_decay"]:

@@ -37,7 +37,7 @@ class Settings(BaseModel):
 
     optimizer: Optimizer = Field("adamw", description="sgd, adam, adamw, or muon for networks with convolutions")
     lr: Positive | None = Field(None, description="learning rate at its highest [0.05 for sgd, 0.1 for muon, else 0.001]")
-    momentum: Share = Field(0.9, description="momentum of sgd and muon")
+    momentum: Share = Field(0.9, description="momentum of sgd, and of what muon trains by sgd")
     beta1: Share = Field(0.9, description="decay of the mean gradient in adam and adamw")
     nesterov: bool = Field(True, description="Nesterov's momentum in sgd")
     weight_decay: NotNegative | None = Field(

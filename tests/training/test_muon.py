@@ -53,8 +53,8 @@ def test_two_steps_by_hand():
     norm, momentum_w, momentum_b = w.norm(), 0.0, 0.0
     for _ in range(2):
         weight.grad, bias.grad = torch.randn_like(weight), torch.randn_like(bias)
-        momentum_w = 0.8 * momentum_w + weight.grad
-        direction = orthogonalize(weight.grad + 0.8 * momentum_w)
+        momentum_w = 0.6 * momentum_w + weight.grad
+        direction = orthogonalize(weight.grad + 0.6 * momentum_w)
         w = w - 0.05 * norm * direction / direction.norm()
         w = w * norm / w.norm()
         decayed = bias.grad + 0.1 * b
