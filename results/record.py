@@ -49,6 +49,9 @@ COMPARISONS = {
         "--data cifar10 --recipe fast --model fast-cnn:width=0.5 --tune 3 --seeds 3 --corruptions standard --shift-rows 500 "
         f"--ood svhn --distil single,multihead:members=4 --methods {PHOTOS}"
     ),
+    "cifar10-muon": (
+        "--data cifar10 --recipe fast-muon --validation 0 --seeds 3 --ood svhn --methods single,multihead,deep-ensemble"
+    ),
     "cifar10-few": (
         "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast --model fast-cnn:width=0.5 --epochs 120 --warmup 4 "
         "--tune 3 --seeds 3 --corruptions standard --shift-rows 500 --ood svhn --distil single "
