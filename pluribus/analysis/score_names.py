@@ -34,8 +34,8 @@ SHARES = (
 """Scores from 0 to 1 that are written as percentages."""
 
 
-AMOUNTS = ("rmse", "crps", "width_95")
-"""Scores in the unit of a regression's target, which may be large."""
+AMOUNTS = ("rmse", "crps", "width_95", "error", "bias", "variance")
+"""Scores in the unit of a regression's target, or its square, which may be large."""
 
 
 def format_score(name: str, value: float | None) -> str:

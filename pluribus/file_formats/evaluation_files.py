@@ -66,6 +66,7 @@ class Judgement(Schema):
     diversity: Scores
     tempered: Scores | None
     noise: Number = None
+    is_noise_predicted: bool = False
     interval_calibration: IntervalCalibration | None = None
     residuals: Residuals | None = None
     reliability: Reliability | None = None

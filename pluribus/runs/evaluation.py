@@ -160,6 +160,7 @@ def evaluate_case(
     if isinstance(kept, RegressionScores):
         return found | {
             "noise": kept.find_noise(),
+            "is_noise_predicted": case.ensemble.noise is not None,
             "interval_calibration": kept.interval_calibration(),
             "residuals": kept.predicted_and_true() | {"target": getattr(case.data.preparation, "answer", None)},
         }, kept

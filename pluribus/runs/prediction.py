@@ -39,6 +39,10 @@ HIDDEN = ("probabilities", "set", "answered", "foreign", "error")
 """What a table for people leaves out."""
 
 
+REGRESSION = ("value", "low", "high", "noise", "spread")
+"""What a regression says about a row, in this order."""
+
+
 class NotFiniteError(PluribusError):
     """The network answered some rows with NaN or infinite numbers."""
 
@@ -94,7 +98,7 @@ def predict_files(
             p = made.predict(x, members=members) if members is not None else predict_all(made, x, keeps_members)
         decided = list(format_decisions(rules, p, about["classes"], preparation))
         for row, answer in enumerate(format_predictions(made, p, about["classes"], preparation)):
-            found = {"file": str(file), "row": row} | answer | (decided[row] if decided and "error" not in answer else {})
+            found = {"file": str(file), "row": row} | join_answer(answer, decided[row] if decided else {})
             total += 1
             if "error" in found:
                 lost, first = lost + 1, first or f"{file}, row {row}"
@@ -109,6 +113,18 @@ def predict_files(
             f"the run has no finite answer to {lost:,} of {total:,} rows, the first is {first}: the network overflows there, "
             "as it does on very large inputs"
         )
+
+
+def join_answer(answer: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
+    """What the members say about a row and what the rules say; of a regression first the value and its interval.
+
+    >>> join_answer({"value": 1.0, "spread": 0.1}, {"low": 0.0, "high": 2.0, "noise": 0.4})
+    {'value': 1.0, 'low': 0.0, 'high': 2.0, 'noise': 0.4, 'spread': 0.1}
+    """
+    if "value" not in answer:
+        return answer if "error" in answer else answer | decided
+    joined = answer | (dict.fromkeys(decided) if "error" in answer else decided)
+    return {key: joined[key] for key in (*REGRESSION, "error") if key in joined}
 
 
 def predict_all(ensemble: Ensemble, x: Tensor, keep_members: bool) -> Predictive | PredictiveSummary:
