@@ -193,8 +193,8 @@ def _format_answers(
     if ensemble.task == "regression":
         # The mean of the outputs is taken before they are scaled back: then no digit of a large target is rounded away.
         std = preparation.target[1]
-        values, spreads = preparation.unscale_targets(p.mean), p.spread_variance.sqrt().double() * std
-        noises = (p.noise_variance.sqrt().double() * std).flatten().tolist() if p.has_noise else []
+        values, spreads = preparation.unscale_targets(p.mean), p.spread_variance.double().sqrt() * std
+        noises = (p.noise_variance.double().sqrt() * std).flatten().tolist() if p.has_noise else []
         for row, (value, spread) in enumerate(zip(values.flatten().tolist(), spreads.flatten().tolist(), strict=True)):
             yield {"value": value, **({"noise": noises[row]} if noises else {}), "spread": spread}
         return
