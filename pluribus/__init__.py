@@ -22,6 +22,7 @@ from .core.predictive import Predictive, PredictiveSummary
 from .core.pytrees import Views
 from .core.saving import load, save
 from .core.spec import Spec
+from .core.target_noise import TargetNoise
 from .methods import (
     MIMO,
     BatchEnsemble,
@@ -96,6 +97,7 @@ __all__ = [
     "PredictiveSummary",
     "Single",
     "Spec",
+    "TargetNoise",
     "TreeNet",
     "Unsupported",
     "Variance",

@@ -84,7 +84,7 @@ def on(pairs: list[tuple[str, str]], network: str = "case", slow: list[tuple[str
 
 AVERAGES = {
     "classification": ("log_probs", "probs", "confidence", "entropy", "expected_entropy", "mutual_information", "disagreement"),
-    "regression": ("mean", "variance", "std"),
+    "regression": ("mean", "variance", "std", "spread_variance", "noise_variance"),
 }
 
 

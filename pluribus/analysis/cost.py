@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ..core.describe import Description, count_flops, count_parameters
 from ..core.ensemble import Ensemble
 from ..core.flop_counting import count_call_flops
+from ..core.losses import compute_loss
 from ..core.modes import copy_for_evaluation
 from ..metrics.intervals import Interval, bootstrap
 from .memory import count_bytes, measure_peak_memory
@@ -116,7 +117,7 @@ def compare_training_flops(ensemble: Ensemble, base: nn.Module, x: Tensor, y: Te
         ensemble_copy.loss(x, y, examples=max(len(y), 1)).backward()
 
     def run_base_step() -> None:
-        ensemble_copy.criterion(base_copy(x), y).backward()
+        compute_loss(ensemble.task, base_copy(x), y).backward()
 
     with torch.enable_grad(), torch.random.fork_rng(devices=[]):
         return divide_counts(count_call_flops(run_step), count_call_flops(run_base_step))

@@ -3,6 +3,7 @@
 import math
 
 from ..core.files import NOT_FINITE
+from ..core.texts import format_amount
 
 SCORE_NAMES = {
     "nll": "NLL",
@@ -17,6 +18,7 @@ SCORE_NAMES = {
     "crps": "CRPS",
     "coverage_50": "50 % intervals hold",
     "coverage_95": "95 % intervals hold",
+    "width_95": "width of 95 % intervals",
     "cacc": "cAcc",
     "cnll": "cNLL",
     "cece": "cECE",
@@ -32,6 +34,10 @@ SHARES = (
 """Scores from 0 to 1 that are written as percentages."""
 
 
+AMOUNTS = ("rmse", "crps", "width_95", "error", "bias", "variance")
+"""Scores in the unit of a regression's target, or its square, which may be large."""
+
+
 def format_score(name: str, value: float | None) -> str:
     """Return a score as a percentage or a number. None is what JSON has for a number that is not finite.
 
@@ -39,7 +45,11 @@ def format_score(name: str, value: float | None) -> str:
     ('98.76 %', '0.0500')
     >>> format_score("accuracy", float("nan"))
     'not finite'
+    >>> format_score("rmse", 68211.4321)
+    '68211'
     """
     if value is None or not math.isfinite(value):
         return NOT_FINITE
+    if name in AMOUNTS and abs(value) >= 9999.5:
+        return format_amount(value)
     return f"{100 * value:.2f} %" if name in SHARES else f"{value:.4f}"

@@ -3,7 +3,7 @@
 A few numbers are kept for every row, because ranks, curves and intervals need them, and only counts for the members. Memory
 therefore grows with the rows, and neither with members nor with classes: by 80 bytes for each row of a classification, and by
 404 more for its NLL on the grid of temperatures, from which the calibrated NLL follows (float32 at 101 temperatures; 4 MB for
-10,000 rows); by 64 bytes for each row of a regression, and 16 more for each of its outputs.
+10,000 rows); by 80 bytes for each row of a regression, and 16 more for each of its outputs.
 
 A method that returns a score or a curve has its name (`scores`, `diversity`, `reliability`), as in `metrics`.
 """
@@ -16,8 +16,8 @@ from torch import Tensor
 from ..core.predictive import Predictive, Task
 from ..metrics.calibration import adaptive_calibration_error, bin_by_confidence, brier_terms, sum_classwise_gaps
 from ..metrics.intervals import Interval, bootstrap
-from ..metrics.noise import NEUTRAL, nll_at_noises
-from ..metrics.regression import coverage_terms, gaussian_terms
+from ..metrics.noise import NEUTRAL, NO_FACTOR, nll_at_factors, nll_at_noises
+from ..metrics.regression import LEVELS, coverage_terms, gaussian_terms, interval_calibration, width_terms
 from ..metrics.selective import risk_coverage_curve
 from ..metrics.temperature import cross_fit_nll, nll_at_temperatures
 
@@ -227,13 +227,18 @@ class RegressionScores(RowScores):
     NLL of a single member would mean nothing.
     """
 
-    columns: tuple[str, ...] = ("square", "variance", "member_square", "mean", "nll", "crps", "within_50", "within_95")
+    columns: tuple[str, ...] = (
+        *("square", "variance", "member_square", "mean", "truth"),
+        *("nll", "crps", "within_50", "within_95", "width_95"),
+    )
 
     def __init__(self, noise: float | None = 0.0) -> None:
         super().__init__()
-        self.noise = noise
+        self.noise, self.has_noise, self.noise_sum = noise, False, 0.0
+        self.held = torch.zeros(len(LEVELS), dtype=torch.double)
+        """How many targets the interval of each level holds."""
         if noise is None:
-            self.columns = self.columns[:4]
+            self.columns = self.columns[:5]
 
     def add(self, p: Predictive, targets: Tensor) -> None:
         """Add a batch: predictions of B rows, and their targets."""
@@ -241,22 +246,29 @@ class RegressionScores(RowScores):
         mean = values.mean(0)
         self.not_finite += int((~mean.isfinite().all(1)).sum().item())
         kept = [(mean - truth).square().mean(1), (values - mean).square().mean((0, 2)), (values - truth).square().mean((0, 2))]
-        kept.append(mean.mean(1))
+        kept += [mean.mean(1), truth.mean(1)]
         if self.noise is not None:
             kept += [term.flatten(1).mean(1) for term in gaussian_terms(p, targets, self.noise)]
             held = (coverage_terms(p, targets, share, self.noise) for share in (0.5, 0.95))
             kept += [each.flatten(1).mean(1) for each in held]
-            terms = torch.stack([(mean - truth).square(), (values - mean).square().mean(0)], dim=1)  # [B, 2, C]
+            kept.append(width_terms(p, 0.95, self.noise).flatten(1).mean(1))
+            self.held += torch.tensor(interval_calibration(p, targets, self.noise), dtype=torch.double) * len(p)
+            self.has_noise = p.has_noise
+            spread, predicted = (values - mean).square().mean(0), p.member_noise.double().mean(0).flatten(1)
+            self.noise_sum += predicted.mean(1).sum().item()
+            terms = torch.stack([(mean - truth).square(), spread + predicted], dim=1)  # [B, 2, C]
             self.kept_for_calibration.append(terms.cpu())
         self.append(*kept)
 
     def calibrate_nll(self, kept: Tensor) -> Tensor:
         if len(kept) < 2:  # there is no other row to fit the noise on
             return self.parts[0][self.columns.index("nll")]
+        if self.has_noise:
+            return cross_fit_nll(nll_at_factors(kept[:, 0], kept[:, 1]), neutral=NO_FACTOR)
         return cross_fit_nll(nll_at_noises(kept[:, 0], kept[:, 1]), neutral=NEUTRAL)
 
     def scores(self) -> Scores:
-        """RMSE; with a known noise variance also NLL as it is and calibrated, CRPS and the coverage of intervals."""
+        """RMSE; with a known noise variance also NLL as it is and calibrated, CRPS, and coverage and width of intervals."""
         rmse = {"rmse": self.mean("square") ** 0.5}
         if self.noise is None:
             return rmse
@@ -266,6 +278,7 @@ class RegressionScores(RowScores):
             "crps": self.mean("crps"),
             "coverage_50": self.mean("within_50"),
             "coverage_95": self.mean("within_95"),
+            "width_95": self.mean("width_95"),
         }
 
     def member_scores(self) -> Scores:
@@ -280,6 +293,21 @@ class RegressionScores(RowScores):
         """95 % bootstrap intervals over rows."""
         kept = self.table()
         means = {"nll": "nll", "calibrated_nll": "calibrated_nll", "crps": "crps"}
-        means |= {"coverage_50": "within_50", "coverage_95": "within_95"}
+        means |= {"coverage_50": "within_50", "coverage_95": "within_95", "width_95": "width_95"}
         found = {n: bootstrap(kept[column], draws=draws, seed=seed) for n, column in means.items() if column in kept}
         return {"rmse": Interval(*(bound**0.5 for bound in bootstrap(kept["square"], draws=draws, seed=seed)))} | found
+
+    def interval_calibration(self) -> dict[str, list[float]] | None:
+        """The levels of central intervals, and the share of the targets that those of each level hold; None without a noise."""
+        return None if self.noise is None else {"level": list(LEVELS), "held": (self.held / len(self)).tolist()}
+
+    def predicted_and_true(self, rows: int = 300) -> dict[str, list[float]]:
+        """The mean and the target of so many rows at most, which are spread evenly over all of them."""
+        places = torch.linspace(0, len(self) - 1, min(rows, len(self))).round().long()
+        return {name: self[column][places].tolist() for name, column in (("predicted", "mean"), ("truth", "truth"))}
+
+    def find_noise(self) -> float | None:
+        """The standard deviation of the noise: of that which members predict, the root of the mean variance."""
+        if self.noise is None:
+            return None
+        return (self.noise_sum / len(self) if self.has_noise else self.noise) ** 0.5

@@ -9,6 +9,8 @@ Rotations use every member equally often. Ashukha et al., "Pitfalls of in-domain
 learning", ICLR 2020, section 5, need this curve for deep-ensemble equivalents.
 """
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -64,7 +66,7 @@ class SubEnsembleScores:
         if self.is_possible:
             for size, subsets in self.subsets.items():
                 for members, kept in zip(subsets, self.kept[size], strict=True):
-                    kept.add(Predictive(p.outputs[members], self.task), targets)
+                    kept.add(replace(p, outputs=p.outputs[members]), targets)
 
     def table(self) -> dict[str, Tensor]:
         """For each size l the columns `calibrated_nll_l` and `right_l` (of a regression `square_l`), `[N]` each."""

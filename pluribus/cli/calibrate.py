@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from ..core.terminal import create_console
+from ..core.texts import format_amount
 from .app import app
 from .consent_options import Factories, Trust, consent_to_repeated
 from .run_options import AsJson, RunFolder
@@ -42,7 +43,7 @@ def calibrate(
     sets: Annotated[Literal["lac", "aps", "raps"], typer.Option(help="how sets score classes")] = "raps",
     scale: Annotated[
         Literal["normalised", "absolute"] | None,
-        typer.Option(help="intervals as wide as the members differ, or equally wide", show_default=False),
+        typer.Option(help="intervals as wide as noise and spread say, or equally wide", show_default=False),
     ] = None,
     delta: Annotated[float, typer.Option(help="the probability that the risk is not kept")] = 0.1,
     model: Factories = None,
@@ -92,7 +93,7 @@ def describe_check(checked: dict[str, Any]) -> str:
     if "set_size" in checked:
         said.append(f"sets of {checked['set_size']:.2f} classes hold {100 * checked['coverage']:.1f} %")
     if "width" in checked:
-        width = "an infinite width" if checked["width"] is None else f"a width of {checked['width']:.4g}"
+        width = "an infinite width" if checked["width"] is None else f"a width of {format_amount(checked['width'])}"
         said.append(f"intervals with {width} on average hold {100 * checked['coverage']:.1f} %")
     if "answered" in checked:
         wrong = "" if checked["risk"] is None else f", {100 * checked['risk']:.2f} % of them wrong"

@@ -142,7 +142,9 @@ def measure_deployed_cost(config: Config, data: Data, budget: Budget) -> float:
     with torch.random.fork_rng(devices=[]):
         net = build_network(config, data.shape, data.outputs)
         try:
-            made = convert(net, config.spec, example=data.preparation(data.train.x[:2]), task=data.task)
+            made = convert(
+                net, config.spec, example=data.preparation(data.train.x[:2]), task=data.task, noise=config.target_noise
+            )
         except (ValueError, TypeError) as error:
             raise ConfigError(
                 f"{format_choice(config.method)} cannot convert {format_choice(config.model)}: {error}"

@@ -67,6 +67,10 @@ def combine_seeds(judged: dict[int, Json], base: dict[int, Json]) -> Json:
         "attack": combine_attacks([one["attack"] for one in each]) if each[0].get("attack") else None,
         "unsure": each[0].get("unsure", []),
     }
+    if all(one.get("interval_calibration") for one in each):
+        found["interval_calibration"] = average_curves([one["interval_calibration"] for one in each])
+    if each[0].get("residuals"):
+        found["residuals"] = each[0]["residuals"]
     for other in each[0].get("ood", {}):
         sets = [one["ood"][other] for one in each]
         found["ood"][other] = {kind: summarize_scores([one[kind] for one in sets]) for kind in ("auroc", "fpr95")}

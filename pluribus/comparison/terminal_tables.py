@@ -10,9 +10,10 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ..analysis.score_names import SCORE_NAMES, SHARES, format_score
+from ..analysis.score_names import AMOUNTS, SCORE_NAMES, SHARES, format_score
 from ..core.files import NOT_FINITE, restore_number
 from ..core.terminal import assemble_text, create_console
+from ..core.texts import format_amount
 from ..runs.run_folder import FEW_STEPS
 from .equivalents import format_equivalents
 
@@ -90,7 +91,8 @@ def print_evaluation(result: dict[str, Any], console: Console | None = None) -> 
         if noise is None:
             facts["noise in the targets"] = "not known: no validation rows"
         else:
-            facts["noise in the targets"] = f"{noise:.4g} (by validation rows)" if math.isfinite(noise) else NOT_FINITE
+            how = "as the members predict it" if result.get("is_noise_predicted") else "by validation rows"
+            facts["noise in the targets"] = f"{format_amount(noise)} ({how})" if math.isfinite(noise) else NOT_FINITE
     if several:
         facts |= {SCORE_NAMES.get(name, name): format_score(name, value) for name, value in result["diversity"].items()}
     if result.get("shift"):
@@ -242,6 +244,8 @@ def format_mean(name: str, number: dict[str, Any], short: bool = False) -> str:
     scale, digits = (100, 1) if name in SHARES else (1, 3)
     if name in ("nll", "calibrated_nll") and abs(number["mean"]) < 0.1:
         digits = 4
+    if name in AMOUNTS and abs(number["mean"]) >= 999.5:
+        digits = 0
     more = f" ±{scale * number['std']:.{digits}f}" if len(number["seeds"]) > 1 and not short else ""
     return f"{scale * number['mean']:.{digits}f}{more}"
 

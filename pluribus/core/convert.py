@@ -1,6 +1,6 @@
 """One call turns any network into an ensemble."""
 
-from typing import Any
+from typing import Any, Literal
 
 from torch import nn
 
@@ -8,6 +8,7 @@ from .ensemble import Ensemble
 from .predictive import Task
 from .spec import Spec, require_choice
 from .surgery import Subject
+from .target_noise import TargetNoise, add_noise_head, find_noise, find_noise_head, read_noise
 
 
 def ensemble(
@@ -17,6 +18,7 @@ def ensemble(
     example: Any = None,
     task: Task = "classification",
     output: int | str | None = None,
+    noise: TargetNoise | Literal["none", "gaussian", "beta-nll"] | None = None,
 ) -> Ensemble:
     """Turn a copy of `net` into the ensemble that `spec` describes. `net` itself stays untouched.
 
@@ -24,6 +26,10 @@ def ensemble(
     in which layers run is known rather than guessed, and a mistake shows now rather than in the first pass.
     `task` is "classification" (outputs are logits) or "regression". `output` says which one is meant of a network that
     returns several: an index or a key.
+
+    `noise` lets the network of a regression predict a variance beside each mean: its last layer gets twice its outputs, and the
+    loss is the Gaussian likelihood ("gaussian") or the β-NLL with β = 0.5 ("beta-nll"), which fits the means better; or that of
+    a `TargetNoise(beta=…)`. Members then answer with means and variances, `[M, B, 2C]`, which a `Predictive` tells apart.
 
     Classes are on the axis after the batch, `[B, C, …]`, as torch's cross-entropy has them. One column, or none, is the logit
     of a yes. A network that takes one dictionary gets it in a tuple: `ensemble(({...},))`.
@@ -35,6 +41,9 @@ def ensemble(
     torch.Size([3, 5, 3])
     >>> three.predict(torch.randn(5, 4)).probs.shape
     torch.Size([5, 3])
+    >>> sure = pluribus.ensemble(net, pluribus.MIMO(members=3), task="regression", noise="beta-nll")
+    >>> sure.predict(torch.randn(5, 4)).noise_variance.shape
+    torch.Size([5, 3])
     """
     if isinstance(net, Ensemble):
         raise TypeError("net is an ensemble already: for an ensemble of ensembles use DeepEnsemble(members, of=spec)")
@@ -44,7 +53,17 @@ def ensemble(
         cure = f": write {spec.__name__}()" if isinstance(spec, type) and issubclass(spec, Spec) else ""
         raise TypeError(f"spec must be a method such as pluribus.MIMO(members=3), got {spec!r}{cure}")
     require_choice("task", task, ("classification", "regression"))
+    predicted = read_noise(noise)
+    if predicted is not None:
+        if task != "regression":
+            raise ValueError("noise= is that of a regression's targets, and this is a classification: leave it out")
+        net = add_noise_head(net, predicted, example, output)
     converted = spec.convert(Subject(net, example, task, output))
+    predicted, head = find_noise(net), find_noise_head(net)
+    if predicted is not None:
+        loss = f"β-NLL with β = {predicted.beta:g}" if predicted.beta else "Gaussian likelihood"
+        said = f"{head or 'the last layer'} answers with means and variances, and learns both by the {loss}"
+        converted.conversion.details["noise of the targets"] = [said]
     if example is not None:
         converted.executor.prepare(converted, example)
     return converted

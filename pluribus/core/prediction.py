@@ -13,8 +13,9 @@ from torch import Tensor
 
 from . import pytrees
 from .modes import get_evaluation_copy
-from .predictive import Predictive, PredictiveSummary, Task, compute_disagreement, count_votes
+from .predictive import Predictive, PredictiveSummary, Task
 from .row_buffer import RowBuffer
+from .votes import compute_disagreement, count_votes
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -28,7 +29,7 @@ def predict_members(
         size, twin = prepare_copy(ensemble, x, batch_size, chosen)
         groups = ensemble.executor.split(twin)
         if len(groups) == 1 and pytrees.count_rows(x) <= size:
-            return Predictive(groups[0](ensemble.executor.lay_out(x)), ensemble.task)
+            return ensemble.interpret(groups[0](ensemble.executor.lay_out(x)))
     buffer = RowBuffer(1, pytrees.count_all_rows(x))
     for chunk, twin in split_rows(ensemble, x, batch_size, chosen):
         groups = ensemble.executor.split(twin)
@@ -40,15 +41,15 @@ def predict_members(
             if number == 0:
                 parts = buffer.take_rows((sum(sizes), *outputs.shape[1:]), outputs).split(sizes)
             parts[number].copy_(outputs)
-    return Predictive(buffer.get_rows(), ensemble.task)
+    return ensemble.interpret(buffer.get_rows())
 
 
 def predict_summary(ensemble: "Ensemble", x: Any, batch_size: int | None = None) -> PredictiveSummary:
     """The averages over the members for a batch, or for all batches of a loader."""
-    expected, sums = pytrees.count_all_rows(x), RunningSums(ensemble.task)
+    expected, sums = pytrees.count_all_rows(x), RunningSums(ensemble.task, ensemble.noise is not None)
     buffers: dict[str, RowBuffer] = {}
     for chunk, twin in split_rows(ensemble, x, batch_size):
-        sums = RunningSums(ensemble.task)
+        sums = RunningSums(ensemble.task, ensemble.noise is not None)
         for group in ensemble.executor.split(twin):
             sums.add(group(chunk))
         for name, values in sums.compute_averages().items():
@@ -97,13 +98,14 @@ class RunningSums:
     votes: Tensor
     mean: Tensor  # of a regression
     squares: Tensor
+    noise: Tensor  # of one that predicts it
 
-    def __init__(self, task: Task) -> None:
-        self.task, self.count = task, 0
+    def __init__(self, task: Task, has_noise: bool = False) -> None:
+        self.task, self.has_noise, self.count = task, has_noise, 0
 
     def add(self, outputs: Tensor) -> None:
         """Add the outputs of a group of members, `[M, B, C, …]`."""
-        p, count = Predictive(outputs, self.task), len(outputs)
+        p, count = Predictive(outputs, self.task, self.has_noise), len(outputs)
         if self.task == "classification":
             log_probs = p.member_log_probs
             log_sum, votes = log_probs.logsumexp(0), count_votes(log_probs)
@@ -113,12 +115,15 @@ class RunningSums:
             self.entropy = entropy if first else self.entropy + entropy
             self.votes = votes if first else self.votes + votes
         else:
-            mean, squares = p.mean, p.variance * count
+            mean, squares = p.mean, p.spread_variance * count
             if self.count:
                 total, shift = self.count + count, mean - self.mean
                 squares = self.squares + squares + shift.square() * (self.count * count / total)
                 mean = self.mean + shift * (count / total)
             self.mean, self.squares = mean, squares
+            if self.has_noise:
+                noise = p.member_noise.sum(0)
+                self.noise = self.noise + noise if self.count else noise
         self.count += count
 
     def keep_rows(self, which: Tensor) -> None:
@@ -128,7 +133,8 @@ class RunningSums:
     def compute_averages(self) -> dict[str, Tensor]:
         """The averages over all members that were added, by the names that they have in a `PredictiveSummary`."""
         if self.task == "regression":
-            return {"mean": self.mean, "variance": self.squares / self.count}
+            found = {"mean": self.mean, "spread_variance": self.squares / self.count}
+            return found | ({"noise_variance": self.noise / self.count} if self.has_noise else {})
         return {
             "log_probs": self.log_sum - math.log(self.count),
             "expected_entropy": self.entropy / self.count,

@@ -5,12 +5,16 @@ Probabilities are averaged, never logits:
     p(y | x) = (1/M) Σ_m softmax(f_m(x))_y,     log p = logsumexp_m log softmax(f_m(x)) − log M
 
     H[p] = I + (1/M) Σ_m H[p_m]:  total uncertainty = mutual information (members differ) + expected entropy (noise)
+
+Of a regression the mixture of the members, of means μ_m and noise σ_m², has the mean μ̄ = (1/M) Σ_m μ_m and the variance
+
+    (1/M) Σ_m σ_m²  +  (1/M) Σ_m (μ_m − μ̄)²:  total variance = noise + spread
 """
 
 import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NoReturn
 
 import torch
@@ -18,6 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .row_buffer import RowBuffer
+from .votes import compute_disagreement, count_votes
 
 Task = Literal["classification", "regression"]
 BLOCK_SIZE = 2**19
@@ -101,11 +106,27 @@ class Answer(abc.ABC):
 
     @property
     @abc.abstractmethod
+    def has_noise(self) -> bool:
+        """Whether the members of a regression predict the noise of its targets."""
+
+    @property
+    @abc.abstractmethod
+    def noise_variance(self) -> Tensor:
+        """The variance of the noise in the targets, the mean of what the members predict; zero if they do not, `[B, C, …]`."""
+
+    @property
+    @abc.abstractmethod
+    def spread_variance(self) -> Tensor:
+        """The variance of the members' means about their mean (divided by M); zero for one member, `[B, C, …]`."""
+
+    @property
     def variance(self) -> Tensor:
-        """The members' spread about their mean (divided by M); zero for one member."""
+        """All that is known to be unsure: noise and spread, `[B, C, …]`."""
+        return self.spread_variance + self.noise_variance if self.has_noise else self.spread_variance
 
     @property
     def std(self) -> Tensor:
+        """The root of the whole variance."""
         return self.variance.sqrt()
 
     # ---------------------------------------------------------------------------------------------------------------
@@ -131,10 +152,17 @@ class Predictive(Answer):
 
     outputs: Tensor
     task: Task = "classification"
+    has_noise: bool = False
+    """Whether outputs are means and variances, `[M, B, 2C, …]`."""
 
     def __post_init__(self) -> None:
         if self.outputs.dim() < 2:
             raise ValueError(f"outputs must be [members, batch, …], got {list(self.outputs.shape)}")
+        if self.has_noise and (self.task != "regression" or self.outputs.dim() < 3 or self.outputs.shape[2] % 2):
+            raise ValueError(
+                f"outputs with noise must be means and variances of a regression, [members, batch, 2C, …], got "
+                f"{list(self.outputs.shape)} of a {self.task}"
+            )
 
     def __len__(self) -> int:
         return self.outputs.shape[1]
@@ -142,7 +170,7 @@ class Predictive(Answer):
     @staticmethod
     def cat(parts: Sequence["Predictive"]) -> "Predictive":
         """Several batches as one."""
-        return Predictive(torch.cat([part.outputs for part in parts], dim=1), parts[0].task)
+        return replace(parts[0], outputs=torch.cat([part.outputs for part in parts], dim=1))
 
     @property
     def member_log_probs(self) -> Tensor:
@@ -155,8 +183,16 @@ class Predictive(Answer):
 
     @property
     def members(self) -> Tensor:
-        """Each member's probabilities, or its regression output: `[M, B, C, …]`."""
-        return self.member_log_probs.exp() if self.task == "classification" else self._values
+        """Each member's probabilities, or its regression output, the mean: `[M, B, C, …]`."""
+        if self.task == "classification":
+            return self.member_log_probs.exp()
+        return split_outputs(self._values)[0] if self.has_noise else self._values
+
+    @property
+    def member_noise(self) -> Tensor:
+        """The variance of the noise that each member of a regression predicts, `[M, B, C, …]`; zero if none does."""
+        self._needs("regression")
+        return split_outputs(self._values)[1] if self.has_noise else torch.zeros_like(self._values)
 
     @property
     def log_probs(self) -> Tensor:
@@ -177,13 +213,31 @@ class Predictive(Answer):
         return self._map_blocks(lambda block: block.members.mean(0))
 
     @property
-    def variance(self) -> Tensor:
+    def noise_variance(self) -> Tensor:
+        return self._map_blocks(lambda block: block.member_noise.mean(0))
+
+    @property
+    def spread_variance(self) -> Tensor:
         self._needs("regression")
         return self._map_blocks(lambda block: block.members.var(0, correction=0))
 
+    def rescale(self, factor: float, offset: float) -> "Predictive":
+        """The prediction of a regression in other units, `factor · y + offset`, in double precision.
+
+        >>> Predictive(torch.tensor([[[1.0, 4.0]]]), "regression", has_noise=True).rescale(10, 5).outputs
+        tensor([[[ 15., 400.]]], dtype=torch.float64)
+        """
+        self._needs("regression")
+        if not self.has_noise:
+            return replace(self, outputs=self.outputs.double() * factor + offset)
+        mean, variance = split_outputs(self.outputs.double())
+        return replace(self, outputs=torch.cat([mean * factor + offset, variance * factor**2], 2))
+
     def summarize(self) -> "PredictiveSummary":
         """The averages alone."""
-        names = ("log_probs", "expected_entropy", "disagreement") if self.task == "classification" else ("mean", "variance")
+        names = ("log_probs", "expected_entropy", "disagreement")
+        if self.task == "regression":
+            names = ("mean", "spread_variance", *(("noise_variance",) if self.has_noise else ()))
         return PredictiveSummary(len(self.outputs), {name: getattr(self, name) for name in names}, self.task)
 
     @property
@@ -200,7 +254,7 @@ class Predictive(Answer):
             return compute(self)
         buffer, rows = RowBuffer(0, len(self)), max(1, BLOCK_SIZE * len(self) // self.outputs.numel())
         for block in self.outputs.split(rows, dim=1):
-            values = compute(Predictive(block, self.task))
+            values = compute(replace(self, outputs=block))
             buffer.take_rows(values.shape, values).copy_(values)
         return buffer.get_rows()
 
@@ -209,8 +263,9 @@ class Predictive(Answer):
 class PredictiveSummary(Answer):
     """The averages of `count` members over B rows, without the members: `ensemble.predict(x, members=False)`.
 
-    It has the names of a `Predictive`, but for `outputs`, `members` and `member_log_probs`. `averages` holds log_probs,
-    expected_entropy and disagreement of a classification, mean and variance of a regression.
+    It has the names of a `Predictive`, but for `outputs`, `members`, `member_log_probs` and `member_noise`. `averages` holds
+    log_probs, expected_entropy and disagreement of a classification, mean and spread_variance of a regression, and its
+    noise_variance if the members predict it.
     """
 
     count: int
@@ -243,8 +298,22 @@ class PredictiveSummary(Answer):
         return self._get("mean", "regression")
 
     @property
-    def variance(self) -> Tensor:
-        return self._get("variance", "regression")
+    def has_noise(self) -> bool:
+        return "noise_variance" in self.averages
+
+    @property
+    def noise_variance(self) -> Tensor:
+        return self._get("noise_variance", "regression") if self.has_noise else torch.zeros_like(self.spread_variance)
+
+    @property
+    def spread_variance(self) -> Tensor:
+        return self._get("spread_variance", "regression")
+
+    def rescale(self, factor: float, offset: float) -> "PredictiveSummary":
+        """The prediction of a regression in other units, `factor · y + offset`, in double precision."""
+        self._needs("regression")
+        found = {name: values.double() * factor**2 for name, values in self.averages.items() if name != "mean"}
+        return replace(self, averages={"mean": self.mean.double() * factor + offset} | found)
 
     @property
     def outputs(self) -> NoReturn:
@@ -258,6 +327,10 @@ class PredictiveSummary(Answer):
     def member_log_probs(self) -> NoReturn:
         raise self._refuse("member_log_probs")
 
+    @property
+    def member_noise(self) -> NoReturn:
+        raise self._refuse("member_noise")
+
     def _get(self, name: str, task: Task) -> Tensor:
         self._needs(task)
         return self.averages[name]
@@ -266,15 +339,7 @@ class PredictiveSummary(Answer):
         return AttributeError(f"a prediction without members has no {name}: call predict(x), with members=True, to keep them")
 
 
-def count_votes(log_probs: Tensor) -> Tensor:
-    """How many members choose each class: `[M, B, C, …]` → `[B, C, …]`. One whose answer is not finite chooses none."""
-    top, labels = log_probs.max(2)
-    labels, votes = labels.transpose(0, 1), (~top.isnan()).long().transpose(0, 1)  # [B, M, …]
-    return labels.new_zeros(log_probs.shape[1:]).scatter_add_(1, labels, votes)
-
-
-def compute_disagreement(votes: Tensor, count: int, dtype: torch.dtype) -> Tensor:
-    """The share of pairs of `count` members that differ, from their votes `[B, C, …]` → `[B, …]`; NaN if a vote is missing."""
-    equal = (votes * (votes - 1)).sum(1).to(dtype)  # ordered pairs that agree
-    differ = 1 - equal / (count * (count - 1)) if count > 1 else torch.zeros_like(equal)
-    return differ.masked_fill(votes.sum(1) < count, torch.nan)
+def split_outputs(outputs: Tensor) -> tuple[Tensor, Tensor]:
+    """Means and variances, `[M, B, C, …]` each, of outputs `[M, B, 2C, …]`."""
+    mean, variance = outputs.chunk(2, 2)
+    return mean, variance

@@ -21,6 +21,7 @@ from .members import MemberLayer
 from .random_weights import find_random_layers
 from .spec import Spec
 from .surgery import Subject, describe_structure
+from .target_noise import describe_noise, restore_noise
 from .tensor_files import import_safetensors, read_described_tensors, serialize_tensors
 from .texts import quote
 from .weight_checks import check_count, check_description, check_size, check_tensors, count_draws, find_non_finite
@@ -39,6 +40,7 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         raise TypeError(f"save takes an ensemble, got {type(ensemble).__name__}: make one with pluribus.ensemble(net, spec)")
     import_safetensors()
     target = _add_suffix(path)
+    noise = describe_noise(ensemble.conversion.base)
     tensors, aliases = _distinct(ensemble.state_dict())
     about: dict[str, Any] = {
         "format": FORMAT,
@@ -52,7 +54,7 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         },
         "frozen": [f"{name}.frozen" for name, layer in ensemble.named_modules() if _is_frozen_layer(layer)],
         "network": ensemble.conversion.structure,
-    }
+    } | ({} if noise is None else {"noise": noise})
     check_size(target, ensemble.spec)  # `load` would refuse the file
     for part in about["settings"].values():
         check_count(target, "samples", part.get("samples"))
@@ -83,6 +85,10 @@ def load(path: str | os.PathLike[str], net: nn.Module, *, allow_nonfinite: bool 
         raise TypeError(f"load takes a path and the network, got {type(net).__name__} for the network")
     target = _add_suffix(path)
     about, tensors = _read(target)
+    try:
+        net = restore_noise(net, about.get("noise"))
+    except FileError as error:
+        raise FileError(f"{target} is damaged: {error}") from None
     _check_network(target, about["network"], describe_structure(net))
     made = _build(target, about, net)
     _fix_draws(target, made, {name: tensors[name] for name in about["frozen"] if name in tensors})

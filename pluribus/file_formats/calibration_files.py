@@ -33,6 +33,7 @@ class RegressionRecord(Schema):
     coverage: Level
     scale: Literal["normalised", "absolute"]
     scores: Values
+    is_noise_predicted: bool = False
 
 
 class CalibrationRecord(Schema):

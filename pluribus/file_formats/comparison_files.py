@@ -120,6 +120,21 @@ class Reliability(Schema):
     count: list[Count]
 
 
+class IntervalCalibration(Schema):
+    """The levels of central intervals, and the share of the targets that those of each level hold."""
+
+    level: Curve
+    held: Curve
+
+
+class Residuals(Schema):
+    """Predicted values and targets of some rows, in the unit of the `target`, which is its name if it has one."""
+
+    predicted: Curve
+    truth: Curve
+    target: Text | None = None
+
+
 class RiskCoverage(Schema):
     coverage: Curve
     risk: Curve
@@ -201,6 +216,8 @@ class Method(Schema):
     tempered: Summaries | None
     reliability: Reliability | None
     risk_coverage: RiskCoverage | None
+    interval_calibration: IntervalCalibration | None = None
+    residuals: Residuals | None = None
     shift: ShiftSummary | None
     ood: dict[Text, DetectionSummary]
     attack: WholeAttackSummary | None

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from ..core.errors import FileError
-from .comparison_files import Cost, Reliability, RiskCoverage, UnsureRow
+from .comparison_files import Cost, IntervalCalibration, Reliability, Residuals, RiskCoverage, UnsureRow
 from .schema import RUN_CURE, Count, Curve, Number, Range, Schema, Scores, Size, Text
 
 SHARED = ("scores", "shift")
@@ -52,7 +52,8 @@ class Attack(AttackCurves):
 
 
 class Judgement(Schema):
-    """judgement.json. The keys after `tempered` are those of a classification; `noise` is that of a regression."""
+    """judgement.json. The keys after `tempered` are those of a classification; `noise`, `interval_calibration` and `residuals`
+    are those of a regression."""
 
     cure: ClassVar[str] = RUN_CURE
 
@@ -65,6 +66,9 @@ class Judgement(Schema):
     diversity: Scores
     tempered: Scores | None
     noise: Number = None
+    is_noise_predicted: bool = False
+    interval_calibration: IntervalCalibration | None = None
+    residuals: Residuals | None = None
     reliability: Reliability | None = None
     risk_coverage: RiskCoverage | None = None
     unsure: Annotated[list[UnsureRow], Field(max_length=1000)] = Field(default=[])

@@ -28,6 +28,7 @@ from ..core.module_copies import copy_module
 from ..core.parts import Deep
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Subject
+from ..core.target_noise import NoiseHead
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,13 @@ def find_obstacle(subject: Subject, asked: bool) -> str:
             return f"{name} is not in one that can be replaced"
     for name, _ in subject.net.named_buffers():
         return f"{name} is a buffer, which each member has for itself"
-    foreign = [type(module).__name__ for module in subject.modules.values() if not type(module).__module__.startswith("torch.")]
+    foreign = [type(module).__name__ for module in subject.modules.values() if is_foreign(module)]
     return f"{foreign[0]} has a forward of its own" if foreign and not asked else ""
+
+
+def is_foreign(module: nn.Module) -> bool:
+    """Whether a module is neither torch's nor the core's, so that it may read the weights of its layers."""
+    return not type(module).__module__.startswith("torch.") and not isinstance(module, NoiseHead)
 
 
 def stack_members(subject: Subject, spec: DeepEnsemble, nets: list[nn.Module]) -> Ensemble:

@@ -12,9 +12,10 @@ from .calibration import (
 )
 from .classification import accuracy, nll
 from .intervals import Interval, bootstrap, central_interval, quantile
+from .mixture import mixture_crps, mixture_nll
 from .noise import calibrated_gaussian_nll
 from .ood_detection import auroc, fpr95, uncertainty
-from .regression import coverage, crps, fit_noise_variance, gaussian_nll, rmse
+from .regression import coverage, crps, fit_noise_variance, gaussian_nll, interval_calibration, rmse, width
 from .selective import accuracy_at_coverage, aurc, risk_coverage
 from .streaming import Tally
 from .temperature import calibrated_nll, cross_fit_nll, nll_at_temperatures
@@ -44,10 +45,14 @@ __all__ = [
     "fit_temperature",
     "fpr95",
     "gaussian_nll",
+    "interval_calibration",
+    "mixture_crps",
+    "mixture_nll",
     "nll",
     "nll_at_temperatures",
     "quantile",
     "risk_coverage",
     "rmse",
     "uncertainty",
+    "width",
 ]

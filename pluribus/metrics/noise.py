@@ -2,12 +2,16 @@
 
     NLL_n(row) = ½ log 2π(v + n) + (y − μ)² / 2(v + n),      n from a grid of log n
 
-v is the variance of the members, n that of the noise. What a temperature is to a classification, the noise variance is to a
-regression: one number that the network does not answer and that changes its likelihood by far more than methods do. It is
+v is the spread of the members, n the variance of the noise. What a temperature is to a classification, the noise variance is to
+a regression: one number that the network does not answer and that changes its likelihood by far more than methods do. It is
 cross-fitted on random halves of the rows, as temperatures are (`temperature.py`).
+
+Members that predict the noise themselves have a variance v that can be too large as well as too small. Its one number is a
+factor: NLL_t(row) = ½ log 2πtv + (y − μ)² / 2tv.
 """
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -19,6 +23,9 @@ from .temperature import SPLITS, cross_fit_nll
 LOG_NOISES = torch.arange(-80, 21, dtype=torch.double) * 0.1
 """log n of the grid, `[G]`, relative to the mean squared error: the members' spread explains the part that n does not."""
 NEUTRAL = 80
+LOG_FACTORS = torch.arange(-50, 51, dtype=torch.double) * 0.1
+"""log t of the grid, `[G]`: a variance may be 150 times too small or too large."""
+NO_FACTOR = 50
 
 
 def nll_at_noises(square: Tensor, variance: Tensor) -> Tensor:
@@ -40,8 +47,24 @@ def nll_at_noises(square: Tensor, variance: Tensor) -> Tensor:
     return table
 
 
+def nll_at_factors(square: Tensor, variance: Tensor) -> Tensor:
+    """The Gaussian NLL of every row at every factor of the grid by which its variance is multiplied.
+
+    Args: `square` `[N, C]`, the squared errors of the mean; `variance` `[N, C]`, the whole variance.
+    Returns: `[N, G]` in double precision, the mean over the C outputs.
+
+    >>> table = nll_at_factors(torch.tensor([[1.0]]), torch.ones(1, 1))
+    >>> round(table[0, NO_FACTOR].item(), 4)  # ½ log 2π + ½
+    1.4189
+    """
+    square, variance = square.double(), variance.double().clamp_min(TINY)
+    relative, level = (square / variance).mean(1, keepdim=True), 0.5 * (2 * math.pi * variance).log().mean(1, keepdim=True)
+    factors = LOG_FACTORS.to(square.device)
+    return level + 0.5 * factors + relative / (2 * factors.exp())
+
+
 def calibrated_gaussian_nll(p: Predictive | PredictiveSummary, targets: Tensor, splits: int = SPLITS, seed: int = 0) -> float:
-    """The mean NLL of a regression at noise variances that are cross-fitted on random halves of these rows.
+    """The mean NLL of a regression at noise variances, or factors of it, that are cross-fitted on halves of these rows.
 
     Args: a regression's prediction of B rows; `targets` `[B, …]`. Returns: nats, smaller is better.
 
@@ -50,6 +73,8 @@ def calibrated_gaussian_nll(p: Predictive | PredictiveSummary, targets: Tensor, 
     2.112
     """
     if isinstance(p, Predictive):  # in single precision, members that are equal have a variance above zero
-        p = Predictive(p.outputs.double(), "regression")
+        p = replace(p, outputs=p.outputs.double())
     square = (targets.view_as(p.mean).double() - p.mean).square().flatten(1)
+    if p.has_noise:
+        return cross_fit_nll(nll_at_factors(square, p.variance.flatten(1)), splits, seed, NO_FACTOR).mean().item()
     return cross_fit_nll(nll_at_noises(square, p.variance.flatten(1)), splits, seed, NEUTRAL).mean().item()

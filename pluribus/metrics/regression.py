@@ -1,7 +1,8 @@
 """Scores of regressions: the error of the mean, and how well the predicted spread matches the errors.
 
-The prediction is a Gaussian with the members' mean and their variance, plus a noise variance that the caller may know (from
-validation residuals, for example): members that agree say nothing about noise in the data.
+The prediction is a Gaussian with the members' mean and the whole variance (the noise that they predict and their spread), plus
+a noise variance that the caller may know. Members that predict no noise say nothing about it where they agree, so that it has
+to be fitted (on validation residuals, for example). `mixture.py` has the scores of the members' mixture.
 
     NLL  = ½ log 2πσ² + (y − μ)² / 2σ²
     CRPS = σ [ z (2Φ(z) − 1) + 2φ(z) − 1/√π ],   z = (y − μ) / σ
@@ -11,6 +12,8 @@ smaller is better).
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -18,6 +21,8 @@ from torch import Tensor
 from ..core.predictive import Predictive, PredictiveSummary
 
 TINY = 1e-12
+LEVELS = tuple(number / 20 for number in range(1, 20))
+"""Of the intervals whose calibration is shown: 5 %, 10 %, … 95 %."""
 
 
 def rmse(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
@@ -83,9 +88,50 @@ def coverage_terms(p: Predictive | PredictiveSummary, targets: Tensor, share: fl
     if not 0 < share < 1:
         raise ValueError(f"share must be between 0 and 1, got {share}")
     mean, variance = _fit_gaussian(p, noise)
-    reach = math.sqrt(2) * torch.erfinv(torch.tensor(share, dtype=torch.double)) * variance.sqrt()
-    inside = (targets.view_as(p.mean).double() - mean).abs() <= reach
+    inside = (targets.view_as(p.mean).double() - mean).abs() <= find_reach(share) * variance.sqrt()
     return inside.double().masked_fill(~mean.isfinite() | ~variance.isfinite(), torch.nan)
+
+
+def find_reach(share: float) -> float:
+    """How many standard deviations to either side of its mean hold a share of a Gaussian.
+
+    >>> round(find_reach(0.95), 3)
+    1.96
+    """
+    return math.sqrt(2) * torch.erfinv(torch.tensor(share, dtype=torch.double)).item()
+
+
+def width(p: Predictive | PredictiveSummary, share: float = 0.95, noise: float = 0.0) -> float:
+    """The mean width of the central prediction intervals, in the units of the targets. Arguments are those of `coverage`.
+
+    >>> p = Predictive(torch.tensor([[[-1.0]], [[1.0]]]), "regression")
+    >>> round(width(p), 2)
+    3.92
+    """
+    return width_terms(p, share, noise).mean().item()
+
+
+def width_terms(p: Predictive | PredictiveSummary, share: float = 0.95, noise: float = 0.0) -> Tensor:
+    """The width of every central prediction interval, `[B, …]`."""
+    if not 0 < share < 1:
+        raise ValueError(f"share must be between 0 and 1, got {share}")
+    return 2 * find_reach(share) * _fit_gaussian(p, noise)[1].sqrt()
+
+
+def interval_calibration(
+    p: Predictive | PredictiveSummary, targets: Tensor, noise: float = 0.0, levels: Sequence[float] = LEVELS
+) -> list[float]:
+    """The share of the targets inside the central prediction interval of each level, which should be the level itself.
+
+    >>> p = Predictive(torch.tensor([[[-1.0]], [[1.0]]]), "regression")
+    >>> interval_calibration(p, torch.tensor([1.0]), levels=[0.6, 0.7])  # 68 % lie within one standard deviation
+    [0.0, 1.0]
+    """
+    mean, variance = _fit_gaussian(p, noise)
+    distance = (targets.view_as(p.mean).double() - mean).abs() / variance.sqrt()
+    if not bool(distance.isfinite().all()):
+        return [math.nan] * len(levels)
+    return [(distance <= find_reach(level)).double().mean().item() for level in levels]
 
 
 def fit_noise_variance(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
@@ -100,10 +146,15 @@ def fit_noise_variance(p: Predictive | PredictiveSummary, targets: Tensor) -> fl
     return max((errors - p.variance.double().mean()).item(), 0.0)
 
 
-def _fit_gaussian(p: Predictive | PredictiveSummary, noise: float) -> tuple[Tensor, Tensor]:
-    """Mean and variance of the predicted Gaussians, `[B, …]` each."""
+def require_noise(noise: float) -> None:
+    """Raise ValueError if a variance of the noise is negative."""
     if noise < 0:
         raise ValueError(f"noise is a variance, and must not be negative, got {noise}")
+
+
+def _fit_gaussian(p: Predictive | PredictiveSummary, noise: float) -> tuple[Tensor, Tensor]:
+    """Mean and variance of the predicted Gaussians, `[B, …]` each."""
+    require_noise(noise)
     if isinstance(p, Predictive):  # in single precision, members that are equal have a variance far above TINY
-        p = Predictive(p.outputs.double(), "regression")
+        p = replace(p, outputs=p.outputs.double())
     return p.mean.double(), (p.variance.double() + noise).clamp_min(TINY)

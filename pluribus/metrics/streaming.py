@@ -5,6 +5,7 @@ from torch import Tensor
 
 from ..core.predictive import Predictive, PredictiveSummary, Task
 from .calibration import ConfidenceBins, bin_by_confidence
+from .regression import gaussian_terms
 from .temperature import LOG_PRIOR, LOG_TEMPERATURES, find_best_temperature, nll_at_temperatures
 
 BINS = 15
@@ -14,7 +15,8 @@ PLACES = 64
 
 
 class Tally:
-    """Sums of a classification (rows, correct rows, −log p, confidence bins) or a regression (rows, squared errors).
+    """Sums of a classification (rows, correct rows, −log p, confidence bins) or a regression (rows, squared errors, and
+    −log p if the members predict the noise, `has_noise`).
 
     Both count the rows whose answer is not finite; one of them makes every score NaN.
 
@@ -28,10 +30,13 @@ class Tally:
     0.5
     """
 
-    def __init__(self, task: Task, device: torch.device | None = None, *, calibrated: bool = True) -> None:
+    def __init__(
+        self, task: Task, device: torch.device | None = None, *, calibrated: bool = True, has_noise: bool = False
+    ) -> None:
         self.task = task
         self.calibrated = calibrated and task == "classification"
-        size = 4 + 3 * BINS if task == "classification" else 3
+        self.has_noise = has_noise
+        size = 4 + 3 * BINS if task == "classification" else 3 + has_noise
         self.sums = torch.zeros(size + 2 * (GRID + 2) * self.calibrated, dtype=torch.double, device=device)
 
     def add(self, p: Predictive | PredictiveSummary, targets: Tensor, positions: Tensor | None = None) -> None:
@@ -42,7 +47,10 @@ class Tally:
         """
         if self.task == "regression":
             errors = (p.mean.double() - targets.view_as(p.mean).double()).square().reshape(len(p), -1).mean(1)
-            self._add_sums(torch.stack([errors.new_tensor(len(p)), (~p.is_finite).sum(), errors.sum()]))
+            sums = [errors.new_tensor(len(p)), (~p.is_finite).sum(), errors.sum()]
+            if self.has_noise:
+                sums.append(gaussian_terms(p, targets)[0].reshape(len(p), -1).mean(1).sum())
+            self._add_sums(torch.stack(sums))
             return
         log_probs = p.log_probs
         top, labels = log_probs.max(1)
@@ -66,12 +74,13 @@ class Tally:
         return int(self.sums[1].item())
 
     def scores(self) -> dict[str, float]:
-        """Accuracy, NLL, ECE and calibrated NLL of a classification, RMSE of a regression; nothing where no row was added."""
+        """Accuracy, NLL, ECE and calibrated NLL of a classification, RMSE of a regression and its NLL; nothing without rows."""
         rows = self.sums[0].item()
         if rows == 0:
             return {}
         if self.task == "regression":
-            return {"rmse": (self.sums[2] / rows).sqrt().item()}
+            nll = {"nll": (self.sums[3] / rows).item()} if self.has_noise else {}
+            return {"rmse": (self.sums[2] / rows).sqrt().item()} | nll
         bins, halves = self.sums[4:].split([3 * BINS, len(self.sums) - 4 - 3 * BINS])
         scores = {
             "accuracy": (self.sums[2] / rows).item(),

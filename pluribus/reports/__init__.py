@@ -22,7 +22,7 @@
         members      number of members (or draws)
         epochs       number of training epochs, the mean over seeds
         scores       {score: number}: accuracy, nll, calibrated_nll, brier, ece, adaptive_ece, classwise_ece, aurc,
-                     accuracy_at_80; of a regression rmse, nll, calibrated_nll, crps, coverage_50, coverage_95
+                     accuracy_at_80; of a regression rmse, nll, calibrated_nll, crps, coverage_50, coverage_95, width_95
         member_scores  {score: number}: of one member alone, the mean over members (accuracy, nll | rmse)
         tempered     None, or {score: number} after temperature scaling on validation rows, and "temperature"
         gain         None, or interval: how much lower the calibrated NLL is than that of the single network, on the same rows
@@ -31,6 +31,8 @@
                      and "below", "above": whether it is in truth below 1 or above M
         diversity    {score: number}: disagreement, normalised_disagreement, pairwise_kl, error_correlation | bias, variance
         reliability  None, or {"confidence": [bins], "accuracy": [bins], "count": [bins]} (empty bins: null)
+        interval_calibration  None or absent, or {"level": [levels of central intervals], "held": [shares of the targets]}
+        residuals    None or absent, or {"predicted": […], "truth": […], "target": the target's name or None} of some rows
         risk_coverage  None, or {"coverage": […], "risk": […]}
         shift        None, or {"cacc", "cnll", "cece", "mce": number, "severities": {"accuracy" | "nll" | "ece": [six means, the
                      first on clean images]}, "kinds": {kind: accuracy over its severities, number}}

@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
+from ..core.texts import format_amount
+
 Kind = Literal["percent", "share", "equivalents", "score", "small", "ratio", "count"]
 
 
@@ -84,6 +86,8 @@ def format_value(x: float | None, kind: Kind, unit: bool = True) -> str:
 
     >>> format_value(0.9876, "percent"), format_value(1.234, "ratio"), format_value(None, "score")
     ('98.76 %', '1.23×', '–')
+    >>> format_value(1.23456, "small"), format_value(68211.4, "small")  # in the unit of a regression's target
+    ('1.235', '68211')
     """
     if x is None:
         return "–"
@@ -96,7 +100,7 @@ def format_value(x: float | None, kind: Kind, unit: bool = True) -> str:
     elif kind == "score":
         text = f"{x:.4f}"
     elif kind == "small":
-        text = f"{x:.4g}"
+        text = format_amount(x)
     elif kind == "count":
         text = f"{x:,.0f}"
     else:

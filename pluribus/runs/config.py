@@ -17,12 +17,13 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from ..core.errors import PluribusError
 from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
+from ..core.target_noise import TargetNoise, read_noise
 from ..core.texts import quote, shorten
 from ..data.catalog import SETS
 from ..file_formats.comparison_files import ConfigFile
 from ..file_formats.explanations import describe_expected
 from ..file_formats.reading import parse_yaml_value, read_yaml, write_yaml
-from ..training.settings import Settings, Share
+from ..training.settings import Settings, Share, WholeShare
 from .recipes import RECIPES, apply_recipe
 
 CHOICE = "NAME, NAME:option=value,… or, in a file, a mapping with a name"
@@ -62,6 +63,8 @@ class Config(Settings):
     data_dir: str | None = Field(None, description="where data sets lie [PLURIBUS_DATA, or ~/.cache/pluribus/data]")
     model: dict[str, Any] | None = Field(None, description="the network [by the data]; `package.module:factory` is your own")
     method: dict[str, Any] = Field({"name": find_role("baseline")}, description="how the network becomes many")
+    noise: Literal["none", "gaussian", "beta-nll"] = Field("none", description="of a regression: how to learn its noise, too")
+    noise_beta: WholeShare = Field(0.5, description="β of the beta-nll; 0 is gaussian, 1 fits means as the squared error does")
     augment: Literal["auto", "none", "flip", "crop", "crop-flip", "small-crop", "small-crop-flip", "small-crop-alternate"] = (
         Field(
             "auto",
@@ -115,7 +118,14 @@ class Config(Settings):
             raise ValueError("patience needs rows to judge by: set validation above 0, or leave patience out")
         if self.epochs == "auto" and not self.validation:
             raise ValueError("epochs auto needs rows to judge by: set validation above 0, or give a number of epochs")
+        if self.noise_beta != 0.5 and self.noise != "beta-nll":
+            raise ValueError(f"noise_beta is for noise beta-nll, and noise is {self.noise}: leave it out")
         return self
+
+    @property
+    def target_noise(self) -> TargetNoise | None:
+        """How the network predicts the noise of its targets."""
+        return TargetNoise(self.noise_beta) if self.noise == "beta-nll" else read_noise(self.noise)
 
     @property
     def spec(self) -> Spec:
@@ -248,7 +258,7 @@ def read_config(path: Path, **changes: Any) -> Config:
 def save_config(config: Config, path: Path) -> None:
     """Write every setting as YAML: first data, network and method, then how to train."""
     content = config.model_dump(mode="json")
-    order = ["data", "data_dir", "model", "method", "recipe", "augment", "validation", "rows", "teacher"]
+    order = ["data", "data_dir", "model", "method", "recipe", "noise", "noise_beta", "augment", "validation", "rows", "teacher"]
     arranged = {key: content[key] for key in [*order, *(key for key in content if key not in order)]}
     write_yaml(path, arranged)
 

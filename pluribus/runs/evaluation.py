@@ -135,6 +135,8 @@ def evaluate_case(
     task = case.data.task
     fitted = predict_held_out(case, held_out)
     noise = fit_noise_variance(*fitted) if fitted and task == "regression" else None
+    if case.ensemble.noise is not None:
+        noise = 0.0  # no more than what the members predict
     fitted_temperature = fit_temperature(*fitted) if fitted and judging.temperature and task == "classification" else None
     kept, tempered = create_scores(task, noise), create_scores(task, with_calibrated=False)
     parts = SubEnsembleScores(task, case.members, len(case.part), noise) if with_sub_ensembles else None
@@ -156,7 +158,12 @@ def evaluate_case(
         "tempered": None if fitted_temperature is None else {"temperature": fitted_temperature} | tempered.scores(),
     }
     if isinstance(kept, RegressionScores):
-        return found | {"noise": None if noise is None else noise**0.5}, kept
+        return found | {
+            "noise": kept.find_noise(),
+            "is_noise_predicted": case.ensemble.noise is not None,
+            "interval_calibration": kept.interval_calibration(),
+            "residuals": kept.predicted_and_true() | {"target": getattr(case.data.preparation, "answer", None)},
+        }, kept
     extra = judging.corruptions == "all"
     found |= {
         "reliability": kept.reliability(),

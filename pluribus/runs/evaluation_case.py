@@ -44,7 +44,8 @@ class EvaluationCase:
                 set_seed(derive_seed(self.seed, EVALUATION_SEED, number))
                 p, y = ensemble.predict(x.to(like.device, like.dtype), batch_size=size), y.to(like.device)
                 if ensemble.task == "regression":  # the targets as they were read: scaling them back would lose digits
-                    p, y = Predictive(preparation.unscale_targets(p.outputs), "regression"), part.y[done : done + len(y)]
+                    mean, std = preparation.target
+                    p, y = p.rescale(std, mean), part.y[done : done + len(y)]
                     y = y.to(like.device)
                 done += len(y)
                 yield p, y
@@ -53,7 +54,8 @@ class EvaluationCase:
 
     def tally_scores(self, part: Part | None = None) -> Tally:
         """The sums from which accuracy, NLL and ECE (or RMSE) follow."""
-        tally = Tally(self.ensemble.task, calibrated=False)  # an evaluation computes that score from many random halves
+        # An evaluation computes the calibrated score from many random halves.
+        tally = Tally(self.ensemble.task, calibrated=False, has_noise=self.ensemble.noise is not None)
         for p, y in self.predict_batches(part):
             tally.add(p, y)
         return tally

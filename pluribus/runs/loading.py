@@ -126,6 +126,8 @@ def load_run(run: Run, trust: Trust = False) -> tuple[Ensemble, Config, dict[str
     with give_consent(trust), torch.random.fork_rng(devices=[]), read_as_data(run.path):
         check_consent(config.model, run.config)
         made = load_ensemble(run.weights, build_network(config, shape, outputs))
+    if made.noise != config.target_noise:
+        raise FileError(f"{run.weights} and {run.config} differ in noise: they are not of one run")
     if made.spec != config.spec:
         raise FileError(f"{run.weights} holds {made.spec}, but the run is of {config.spec}")
     return made.eval(), config, about, preparation

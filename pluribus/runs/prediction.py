@@ -19,6 +19,7 @@ from ..core.errors import DataError, PluribusError
 from ..core.files import NOT_FINITE
 from ..core.predictive import Predictive, PredictiveSummary
 from ..core.seeds import derive_seed, set_seed
+from ..core.texts import format_amount
 from ..data import Columns, Pixels, Preparation
 from ..data.archives import read_arrays
 from ..data.image_folder import decode
@@ -36,6 +37,10 @@ from .run_folder import open_run
 NO_ANSWER = "the network's answer is not finite"
 HIDDEN = ("probabilities", "set", "answered", "foreign", "error")
 """What a table for people leaves out."""
+
+
+REGRESSION = ("value", "low", "high", "noise", "spread")
+"""What a regression says about a row, in this order."""
 
 
 class NotFiniteError(PluribusError):
@@ -56,12 +61,12 @@ def predict_files(
 
     A file is an image, a table or an .npz archive with x. Each row yields a dictionary with `file`, `row` and, of a
     classification, `label`, `confidence`, `uncertainty` (entropy, nats), `mutual_information` (nats) and `probabilities`; of a
-    regression, `value` and `spread` (the standard deviation of the members). If the run has rules (`calibration.py`), a
-    classification also has its `answer` as a text and, as far as there are rules for them, the classes of its `set`, whether it
-    is `answered` and whether it is `foreign`; a regression has the ends of its interval, `low` and `high`, and the standard
-    deviation of the `noise`. With `as_text` all are texts for a table, and what is `HIDDEN` is left out. A row without a finite
-    answer has None for each of these, and an `error`; after the last row a NotFiniteError is then raised. `trust` names
-    factories that the run's files may name, as in `pluribus.compare`.
+    regression, `value`, `spread` (the standard deviation of the members) and, if they predict it, that of the `noise`. If
+    the run has rules (`calibration.py`), a classification also has its `answer` as a text and, as far as there are rules for
+    them, the classes of its `set`, whether it is `answered` and whether it is `foreign`; a regression has the ends of its
+    interval, `low` and `high`, and the standard deviation of the `noise`. With `as_text` all are texts for a table, and what is
+    `HIDDEN` is left out. A row without a finite answer has None for each of these, and an `error`; after the last row a
+    NotFiniteError is then raised. `trust` names factories that the run's files may name, as in `pluribus.compare`.
 
     `members` and `until` are those of `ensemble.predict`. With `until` each row also has the number of `members` that it used;
     after the last one, `report` is called with a sentence about the passes that were saved. Rules hold for all members, so they
@@ -93,7 +98,7 @@ def predict_files(
             p = made.predict(x, members=members) if members is not None else predict_all(made, x, keeps_members)
         decided = list(format_decisions(rules, p, about["classes"], preparation))
         for row, answer in enumerate(format_predictions(made, p, about["classes"], preparation)):
-            found = {"file": str(file), "row": row} | answer | (decided[row] if decided and "error" not in answer else {})
+            found = {"file": str(file), "row": row} | join_answer(answer, decided[row] if decided else {})
             total += 1
             if "error" in found:
                 lost, first = lost + 1, first or f"{file}, row {row}"
@@ -101,12 +106,25 @@ def predict_files(
     if report is not None and asked:
         report(describe_saved_passes(asked))
     if report is not None and as_text and made.task == "regression" and rules is None and members is None and samples is None:
-        report(f"spread is what the members differ by, without noise: `pluribus calibrate {run.path}` fits intervals")
+        without = "" if made.noise else ", without noise"
+        report(f"spread is what the members differ by{without}: `pluribus calibrate {run.path}` fits intervals")
     if lost:
         raise NotFiniteError(
             f"the run has no finite answer to {lost:,} of {total:,} rows, the first is {first}: the network overflows there, "
             "as it does on very large inputs"
         )
+
+
+def join_answer(answer: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
+    """What the members say about a row and what the rules say; of a regression first the value and its interval.
+
+    >>> join_answer({"value": 1.0, "spread": 0.1}, {"low": 0.0, "high": 2.0, "noise": 0.4})
+    {'value': 1.0, 'low': 0.0, 'high': 2.0, 'noise': 0.4, 'spread': 0.1}
+    """
+    if "value" not in answer:
+        return answer if "error" in answer else answer | decided
+    joined = answer | (dict.fromkeys(decided) if "error" in answer else decided)
+    return {key: joined[key] for key in (*REGRESSION, "error") if key in joined}
 
 
 def predict_all(ensemble: Ensemble, x: Tensor, keep_members: bool) -> Predictive | PredictiveSummary:
@@ -121,11 +139,11 @@ def format_decisions(
     if rules is None:
         return
     if p.task == "regression":
-        center, scale = preparation.unscale_targets(p.mean).double(), preparation.target[1]
-        found = rules.decide(PredictiveSummary(1, {"mean": center, "variance": p.variance.double() * scale**2}, "regression"))
+        mean, std = preparation.target
+        found = rules.decide(p.rescale(std, mean))
         assert isinstance(found, Intervals)
-        for low, high in zip(found.low.flatten().tolist(), found.high.flatten().tolist(), strict=True):
-            yield {"low": low, "high": high, "noise": found.noise}
+        for low, high, noise in zip(*(each.flatten().tolist() for each in (found.low, found.high, found.noise)), strict=True):
+            yield {"low": low, "high": high, "noise": noise}
         return
     decided = rules.decide(p)
     assert isinstance(decided, Decisions)
@@ -174,9 +192,11 @@ def _format_answers(
 ) -> Iterator[dict[str, Any]]:
     if ensemble.task == "regression":
         # The mean of the outputs is taken before they are scaled back: then no digit of a large target is rounded away.
-        values, spreads = preparation.unscale_targets(p.mean), p.std.double() * preparation.target[1]
-        for value, spread in zip(values.flatten().tolist(), spreads.flatten().tolist(), strict=True):
-            yield {"value": value, "spread": spread}
+        std = preparation.target[1]
+        values, spreads = preparation.unscale_targets(p.mean), p.spread_variance.double().sqrt() * std
+        noises = (p.noise_variance.double().sqrt() * std).flatten().tolist() if p.has_noise else []
+        for row, (value, spread) in enumerate(zip(values.flatten().tolist(), spreads.flatten().tolist(), strict=True)):
+            yield {"value": value, **({"noise": noises[row]} if noises else {}), "spread": spread}
         return
     columns = (p.labels, p.confidence, p.entropy, p.mutual_information)
     used = p.used.tolist() if isinstance(p, AnytimePredictive) else [None] * len(p)
@@ -196,8 +216,8 @@ def _format_answers(
 def format_row(row: dict[str, Any], preparation: Preparation) -> dict[str, str]:
     """One row of a prediction as texts for a table, without the probabilities.
 
-    A real number has four digits. The value of a regression has as many decimals as the standard deviation of the training
-    targets has with four digits, however large the value is.
+    A real number has four digits, and all those before its point. The value of a regression has as many decimals as the
+    standard deviation of the training targets has with four digits, however large the value is.
 
     >>> format_row({"row": 0, "value": 1700000043.21987, "spread": 2.34567}, Preparation(target=(1.7e9, 28.9)))
     {'row': '0', 'value': '1700000043.22', 'spread': '2.346'}
@@ -211,7 +231,7 @@ def format_row(row: dict[str, Any], preparation: Preparation) -> dict[str, str]:
         if not isinstance(value, float):
             return NOT_FINITE if value is None else str(value)
         is_scaled = key in ("value", "low", "high") and preparation.target != (0.0, 1.0)
-        return f"{value:.{decimals}f}" if is_scaled and decimals < 15 and abs(value) < 1e15 else f"{value:.4g}"
+        return f"{value:.{decimals}f}" if is_scaled and decimals < 15 and abs(value) < 1e15 else format_amount(value)
 
     hidden = (*HIDDEN, "mutual_information") if "answer" in row else HIDDEN  # so that the table stays narrow
     first = {key: row[key] for key in ("file", "row", "answer") if key in row}

@@ -129,7 +129,8 @@ class EnsembleEstimator(BaseEstimator):
             set_seed(seed)
             net = mlp(inputs, outputs, tuple(self.hidden)) if self.network is None else self.network(inputs, outputs)
             example = torch.from_numpy(train.x[:2]).float()
-            return convert(net, spec, task=self.task, example=example if len(example) > 1 else example.repeat(2, 1))
+            example = example if len(example) > 1 else example.repeat(2, 1)
+            return convert(net, spec, task=self.task, example=example, noise=getattr(self, "noise", None))
 
     def _train(self, ensemble: Ensemble, train: WeightedRows, held_out: WeightedRows | None, seed: int) -> None:
         loader = WeightedBatches(*self._to_tensors(train), train, self.batch_size)
@@ -201,9 +202,13 @@ class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
 
 
 class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
-    """A regressor of tables that knows how far it may be off. Its parameters are those of `EnsembleClassifier`.
+    """A regressor of tables that knows how far it may be off.
 
-    After `fit`: `ensemble_`, `columns_`, `noise_` (the standard deviation of the noise; None without held-out rows) and so on.
+    Its parameters are those of `EnsembleClassifier`, and `noise`: with "gaussian" or "beta-nll" (β = 0.5) the network predicts
+    a variance beside each mean; with "none" one noise level is fitted on the held-out rows.
+
+    After `fit`: `ensemble_`, `columns_`, `noise_` (the standard deviation of the noise; None without held-out rows, or
+    where it is predicted row by row) and so on.
 
     >>> import numpy as np
     >>> x = np.random.RandomState(0).rand(300, 1); y = 10 * x[:, 0]
@@ -213,6 +218,26 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     """
 
     task: Task = "regression"
+
+    def __init__(
+        self,
+        method: str | Spec = "batch-ensemble",
+        hidden: Sequence[int] = (128, 128),
+        network: Callable[[int, int], nn.Module] | None = None,
+        epochs: int = 100,
+        batch_size: int = 64,
+        lr: float = 2e-3,
+        weight_decay: float = 1e-2,
+        validation: float = 0.1,
+        patience: int | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+        noise: str = "none",
+    ) -> None:
+        super().__init__(
+            *(method, hidden, network, epochs, batch_size, lr, weight_decay, validation, patience, random_state, verbose)
+        )
+        self.noise = noise
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows `[N, F]` (an array or a DataFrame) and their targets `[N]`."""
@@ -231,7 +256,8 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         if held_out is not None:
             p = self.ensemble_.predict(torch.from_numpy(held_out.x), members=False)
             self.rules_ = fit_regression_rules(p, torch.from_numpy(held_out.y))
-            self.noise_ = self.rules_.noise**0.5 * self.target_scale_[1]
+            if not self.rules_.is_noise_predicted:
+                self.noise_ = self.rules_.noise**0.5 * self.target_scale_[1]
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

@@ -17,7 +17,6 @@ from ..core.ensemble import Ensemble
 from ..core.errors import DataError, FileError, PluribusError
 from ..core.losses import Criterion, compute_loss, compute_probabilities, count_losses
 from ..core.member_targets import MemberTargets
-from ..core.predictive import Predictive
 from ..core.pytrees import Views
 from ..core.seeds import derive_seed, set_seed
 from ..core.shares import Share
@@ -225,16 +224,18 @@ class TrainingModule(L.LightningModule):
     # --- validation -----------------------------------------------------------------------------------------------
 
     def on_validation_epoch_start(self) -> None:
-        self.tally, self.validated = Tally(self.ensemble.task, self.device), 0
+        self.tally, self.validated = Tally(self.ensemble.task, self.device, has_noise=self.ensemble.noise is not None), 0
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         assert self.tally is not None
         set_seed(derive_seed(self.settings.seed, VALIDATION, self.current_epoch, batch_idx, 0))
         x, y, share = batch
         outputs = self.answer(self.ensemble.executor.lay_out(self.cast(x)), share)
+        p = self.ensemble.interpret(outputs)
         if self.ensemble.task == "regression":
-            outputs, y = self.preparation.unscale_targets(outputs), self.preparation.unscale_targets(y)
-        self.tally.add(Predictive(outputs, self.ensemble.task), y, self.validated + share.positions)
+            mean, std = self.preparation.target
+            p, y = p.rescale(std, mean), self.preparation.unscale_targets(y)
+        self.tally.add(p, y, self.validated + share.positions)
         self.validated += share.rows
 
     def on_validation_epoch_end(self) -> None:

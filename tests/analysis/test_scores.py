@@ -124,6 +124,7 @@ def test_a_regression_is_judged_as_its_functions_say(noise):
             "crps": regression.crps(p, y, noise),
             "coverage_50": regression.coverage(p, y, 0.5, noise),
             "coverage_95": regression.coverage(p, y, 0.95, noise),
+            "width_95": regression.width(p, 0.95, noise),
         },
         rel=1e-10,
     )
@@ -161,12 +162,12 @@ def test_without_the_grid_there_is_no_calibrated_nll_and_no_memory_for_it():
     assert kept.kept_for_calibration == []
 
 
-def test_a_row_keeps_484_bytes_of_a_classification_and_80_of_a_regression():
+def test_a_row_keeps_484_bytes_of_a_classification_and_96_of_a_regression():
     kept = added(ClassificationScores(), *answers(rows=100))
     assert sum(part.nbytes for part in (*kept.parts, *kept.kept_for_calibration)) == 100 * (80 + 404)
     p = Predictive(torch.randn(4, 100, 1), "regression")
     kept = added(RegressionScores(1.0), p, torch.randn(100))
-    assert sum(part.nbytes for part in (*kept.parts, *kept.kept_for_calibration)) == 100 * (64 + 16)
+    assert sum(part.nbytes for part in (*kept.parts, *kept.kept_for_calibration)) == 100 * (80 + 16)
 
 
 def test_rows_that_are_added_later_are_calibrated_too():

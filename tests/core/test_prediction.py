@@ -39,7 +39,7 @@ def test_sums_over_groups_are_those_over_all_members(sizes):
     outputs = 5 * torch.randn(12, 9, 4, 2, dtype=torch.double)
     for task, names in (
         ("classification", ("log_probs", "expected_entropy", "disagreement")),
-        ("regression", ("mean", "variance")),
+        ("regression", ("mean", "spread_variance")),
     ):
         sums = RunningSums(task)
         for group in outputs.split(sizes):
@@ -61,7 +61,7 @@ def test_sums_stay_exact_where_a_naive_sum_would_lose_everything():
     values = 1e9 + torch.randn(30, 4, 1, dtype=torch.double)
     for group in values.split(7):
         high.add(group)
-    torch.testing.assert_close(high.compute_averages()["variance"], values.var(0, correction=0), rtol=1e-6, atol=0)
+    torch.testing.assert_close(high.compute_averages()["spread_variance"], values.var(0, correction=0), rtol=1e-6, atol=0)
 
 
 def test_one_column_and_half_precision_are_summed_as_in_a_full_prediction():
@@ -90,7 +90,7 @@ def test_averages_of_many_outputs_are_computed_in_blocks_of_rows(monkeypatch):
 def test_what_needs_members_says_how_to_keep_them():
     p = make(MCDropout(samples=5)).predict(rows(4), members=False)
     assert p.count == 5
-    for name in ("outputs", "members", "member_log_probs"):
+    for name in ("outputs", "members", "member_log_probs", "member_noise"):
         assert not hasattr(p, name)
         with pytest.raises(AttributeError, match=f"without members has no {name}: call predict"):
             getattr(p, name)

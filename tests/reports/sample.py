@@ -221,6 +221,8 @@ def _regressor(rng: np.random.Generator, name: str, members: int, latency: float
         "diversity": {} if members == 1 else {"bias": number(rng, rmse**2, 0.1), "variance": number(rng, 0.8, 0.1)},
         **{"gain": gain, "share": share, "ood": {}, "unsure": [], "runs": []},
         **{"cost": _cost(rng, name, members, latency), "seconds": number(rng, 10 * latency, 0.5)},
+        "interval_calibration": {"level": [n / 20 for n in range(1, 20)], "held": [(n / 20) ** 1.2 for n in range(1, 20)]},
+        "residuals": {"truth": [1e5, 2e5, 4e5], "predicted": [1.2e5, 1.9e5, 3e5 + 1e4 * skill], "target": "price"},
         **nothing,
     }
 

@@ -36,7 +36,7 @@ def settled(page):
 def test_every_figure_is_drawn_without_error_or_network(browser, reports, kind):
     with opened(browser, reports[kind]) as page:
         plots = page.evaluate(DRAWN)
-        assert {"everything": 15, "minimal": 0, "regression": 4}[kind] == len(plots)
+        assert {"everything": 15, "minimal": 0, "regression": 6}[kind] == len(plots)
         for plot in plots:
             assert plot["width"] > 100, plot
             assert plot["height"] > 100, plot

@@ -109,6 +109,23 @@ def test_intervals_hold_new_targets_as_often_as_asked(method):
     assert model.noise_ > 5e4
 
 
+def test_predicted_noise_makes_intervals_wide_where_it_is_large():
+    """400 held-out rows of 2,000 and 2,000 new ones, σ 0.017; a classifier has no such parameter."""
+    generator = np.random.RandomState(0)
+    x = generator.rand(4000, 2)
+    y = 1e6 * x[:, 0] + 3e5 * x[:, 1] * generator.randn(4000)
+    options = {"method": "single", "epochs": 20, "hidden": (32,), "validation": 0.2, "random_state": 0}
+    model = EnsembleRegressor(**options, noise="beta-nll").fit(x[:2000], y[:2000])
+    low, high = model.predict_interval(x[2000:], 0.9)
+    assert abs(((low <= y[2000:]) & (y[2000:] <= high)).mean() - 0.9) < 4 * 0.017
+    assert model.noise_ is None
+    _, std = model.predict(x[2000:], return_std=True)
+    quiet, loud = x[2000:, 1] < 0.2, x[2000:, 1] > 0.8
+    assert 2 * (high - low)[quiet].mean() < (high - low)[loud].mean()
+    assert 0.8 < std[loud].mean() / 2.7e5 < 1.25
+    assert "noise" not in EnsembleClassifier().get_params()
+
+
 def test_without_held_out_rows_there_are_no_intervals():
     model = EnsembleRegressor(epochs=1, hidden=(4,), validation=0).fit(np.eye(20), np.arange(20.0))
     with pytest.raises(ValueError, match="held-out rows"):

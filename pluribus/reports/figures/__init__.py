@@ -8,12 +8,15 @@ from .curves import make_attack_figure, make_risk_figure, make_shift_figure
 from .detection import make_detection_figure
 from .diversity import make_diversity_figure
 from .learning import make_learning_figure
+from .regression import make_interval_figure, make_residual_figure
 from .traces import Figure
 
 FIGURES = (
     make_lead_figure,
     make_cost_figure,
     make_reliability_figure,
+    make_interval_figure,
+    make_residual_figure,
     make_shift_figure,
     make_risk_figure,
     make_diversity_figure,
