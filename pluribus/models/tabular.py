@@ -3,7 +3,7 @@
 A number x of column f becomes d numbers, by sines of frequencies that are learnt, or by how far it has come into each of T bins:
 
     periodic    e_f(x) = ReLU(W_f [cos 2πω_f x, sin 2πω_f x] + b_f),    ω_f ~ N(0, σ²)
-    piecewise   e_f(x) = w_f x + b_f + W_f p(x),    p_t(x) = clip((x − q_{t−1}) / (q_t − q_{t−1}), 0, 1)
+    piecewise   e_f(x) = w_f x + b_f + W_f p(x),      p_t(x) = clip((x − q_{t−1}) / (q_t − q_{t−1}), 0, 1)
 
 A dense layer alone is a slowly varying function of its inputs; these let it bend where the data do. A column of categories,
 which arrives one-hot, becomes the embedding of its category; a category that training did not have is zero.
@@ -21,7 +21,6 @@ import math
 from collections.abc import Sequence
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 EMBEDDINGS = ("periodic", "piecewise", "none")
@@ -32,12 +31,12 @@ def tabular(
     inputs: int,
     outputs: int,
     column_widths: Sequence[int] | None = None,
-    embedding: str = "periodic",
-    trunk: str = "mlp",
+    embedding: str = "piecewise",
+    trunk: str = "residual",
     width: int = 128,
     depth: int = 2,
     dropout: float | None = None,
-    embedding_size: int = 16,
+    embedding_size: int = 8,
     frequencies: int = 16,
     frequency_scale: float = 0.1,
     bins: int = 16,
@@ -170,4 +169,4 @@ class Piecewise(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         filled = ((x.T.unsqueeze(2) - self.edges[:-1]) / self.edges.diff()).clamp(0, 1)  # [F, B, bins]
         linear = torch.addcmul(self.shift, x.T.unsqueeze(2), self.slope)
-        return F.relu(torch.baddbmm(linear, filled, self.bends)).transpose(0, 1).flatten(1)
+        return torch.baddbmm(linear, filled, self.bends).transpose(0, 1).flatten(1)
