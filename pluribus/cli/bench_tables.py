@@ -22,7 +22,7 @@ pluribus bench tables --tables prices.csv:target=price --contenders single,batch
 def tables(
     names: Annotated[
         str | None,
-        typer.Option("--tables", metavar="NAME,…", help="sets uci-… and paths of tables \\[all sets uci-…]", show_default=False),
+        typer.Option("--tables", metavar="NAME,…", help="sets uci-… and paths of tables \\[all uci-…]", show_default=False),
     ] = None,
     contenders: Annotated[
         str | None,
@@ -33,7 +33,9 @@ def tables(
             show_default=False,
         ),
     ] = None,
-    splits: Annotated[int | None, typer.Option("--splits", metavar="N", help="of each table \\[10]", show_default=False)] = None,
+    splits: Annotated[
+        int | None, typer.Option("--splits", metavar="N", help="of each table \\[10]", show_default=False)
+    ] = None,
     trials: Annotated[
         int | None, typer.Option("--trials", metavar="N", help="of each contender on each split \\[20]", show_default=False)
     ] = None,
@@ -104,7 +106,7 @@ def print_ranks(results: dict[str, Any]) -> None:
     from ..table_benchmark.page import TITLES
 
     ranks = results["ranks"]
-    table = Table("contender", *(f"rank by {TITLES[score]}" for score in ranks) or ("rank",))
+    table = Table("contender", *([f"rank by {TITLES[score]}" for score in ranks] or ["rank"]))
     order = {name: rank["rank"] for name, rank in next(iter(ranks.values()), {}).items()}
     for taker in sorted(results["contenders"], key=lambda each: order.get(each["name"], float("inf"))):
         name = taker["name"]

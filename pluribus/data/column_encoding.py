@@ -100,7 +100,8 @@ class Columns(Preparation):
     def column_widths(self) -> tuple[int, ...]:
         """The columns of an encoded row: 0 for a number, else of how many zeros and ones it consists.
 
-        >>> Columns(columns=(Column("age", "number", missing=True), Column("colour", "category", categories=("a", "b")))).column_widths
+        >>> age, colour = Column("age", "number", missing=True), Column("colour", "category", categories=("red", "blue"))
+        >>> Columns(columns=(age, colour)).column_widths
         (0, 1, 2)
         """
         widths: list[int] = []

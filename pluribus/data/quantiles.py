@@ -3,8 +3,8 @@
     z(x) = Φ⁻¹( share of training rows below x  +  half the share of rows equal to x )
 
 Between the training values z is interpolated; beyond them it is that of the nearest one. So a far-off number cannot upset a
-network, and a skewed column gives it as much to see as a symmetric one. Equal numbers get the score of the middle of their rows:
-a column that holds 0 and 1 equally often becomes ±0.67.
+network, and a skewed column gives it as much to see as a symmetric one. Equal numbers get the score of the middle of their
+rows: a column that holds 0 and 1 equally often becomes ±0.67.
 """
 
 from typing import NamedTuple

@@ -10,8 +10,8 @@ sees its own part; a batch that does not divide evenly starts again from its fir
 Members differ only in their factors, so equal factors on equal data would never part: `init="ones"`, which keeps a trained
 network's predictions exactly, is for split batches.
 
-With `heads="own"` the last layer has a whole matrix for each member, drawn anew. `init="first-sign"` draws the first layer's r at
-random from ±1 and sets all other factors to one, so that members see the same features with other signs and are alike in all
+With `heads="own"` the last layer has a whole matrix for each member, drawn anew. `init="first-sign"` draws the first layer's r
+at random from ±1 and sets all other factors to one, so that members see the same features with other signs and are alike in all
 else. BatchEnsemble(members=32, heads="own", init="first-sign") on an MLP is the ensemble of TabM (Gorishniy et al., "TabM:
 Advancing Tabular Deep Learning With Parameter-Efficient Ensembling", ICLR 2025), whose default this initialisation is.
 

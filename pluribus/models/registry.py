@@ -64,12 +64,18 @@ MODELS: dict[str, ModelEntry] = {
 }
 
 
+WIDEST = 1000
+"""Numbers in a row up to which each gets an embedding by default: more would make the first layer the largest by far."""
+
+
 def choose_default_model(shape: tuple[int, ...]) -> str:
     """The name of a network to begin with, by the shape of one input.
 
-    >>> choose_default_model((3, 32, 32)), choose_default_model((13,))
-    ('resnet20', 'mlp')
+    >>> choose_default_model((3, 32, 32)), choose_default_model((13,)), choose_default_model((5000,))
+    ('resnet20', 'tabular', 'mlp')
     """
+    if len(shape) == 1 and shape[0] <= WIDEST:
+        return "tabular"
     if len(shape) != 3:
         return "mlp"
     if min(shape[1:]) < 16:
@@ -114,7 +120,9 @@ def build(
             raise ModelError(message if message.endswith("?") else f"{message}; or one of your own, package.module:factory")
         factory = entry.factory
     if entry and entry.needs_images and len(shape) != 3:
-        raise ModelError(f"{name} takes images, and the data has rows of {shape[0]} numbers: choose tabular, mlp, or your own network")
+        raise ModelError(
+            f"{name} takes images, and the data has rows of {shape[0]} numbers: choose tabular, mlp, or your own network"
+        )
     try:
         parameters = inspect.signature(factory).parameters
     except (TypeError, ValueError) as error:

@@ -1,6 +1,6 @@
 """A network for tables: embeddings of every column, then dense layers, plain or residual.
 
-A number x of column f becomes d numbers, by sines of frequencies that are learnt, or by how far it has come into each of T bins:
+A number x of column f becomes d numbers, by waves whose frequencies are learnt, or by how far it has come into each of T bins:
 
     periodic    e_f(x) = ReLU(W_f [cos 2πω_f x, sin 2πω_f x] + b_f),    ω_f ~ N(0, σ²)
     piecewise   e_f(x) = w_f x + b_f + W_f p(x),      p_t(x) = clip((x − q_{t−1}) / (q_t − q_{t−1}), 0, 1)

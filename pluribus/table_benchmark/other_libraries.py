@@ -4,6 +4,7 @@ Each stops early by the validation rows. They predict a mean; their variance is 
 """
 
 import copy
+import inspect
 import math
 import warnings
 from typing import Any
@@ -81,7 +82,10 @@ def fit_lightgbm(rows: Rows, options: Options, seed: int, limits: Limits) -> Pre
     fixed: Options = {"n_estimators": limits.trees, "subsample_freq": 1, "n_jobs": count_threads(), "verbosity": -1}
     model = lightgbm.LGBMRegressor(random_state=seed % 2**31, **fixed, **options)
     stop = lightgbm.early_stopping(limits.tree_patience, verbose=False)
-    return make_predict(model.fit(x, y, eval_set=[(x_validation, y_validation)], callbacks=[stop]))
+    held_out: Options = {"eval_set": [(x_validation, y_validation)]}
+    if "eval_X" in inspect.signature(model.fit).parameters:  # from version 4.7 on
+        held_out = {"eval_X": x_validation, "eval_y": y_validation}
+    return make_predict(model.fit(x, y, callbacks=[stop], **held_out))
 
 
 def fit_xgboost(rows: Rows, options: Options, seed: int, limits: Limits) -> Predict:
@@ -97,7 +101,11 @@ def fit_catboost(rows: Rows, options: Options, seed: int, limits: Limits) -> Pre
     import catboost
 
     x, y, x_validation, y_validation = to_arrays(rows)
-    fixed: Options = {"iterations": limits.trees, "early_stopping_rounds": limits.tree_patience, "thread_count": count_threads()}
+    fixed: Options = {
+        "iterations": limits.trees,
+        "early_stopping_rounds": limits.tree_patience,
+        "thread_count": count_threads(),
+    }
     quiet: Options = {"verbose": False, "allow_writing_files": False}
     model = catboost.CatBoostRegressor(random_seed=seed % 2**31, **fixed, **quiet, **options)
     return make_predict(model.fit(x, y, eval_set=(x_validation, y_validation)))

@@ -36,8 +36,8 @@ def describe_benchmark(results: Json) -> str:
     rows = "" if settings["rows"] is None else f" {settings['rows']:,} rows of each for training and validation."
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     return (
-        f"{len(tables)} tables, {len(places)} splits.{rows} Every contender had {settings['trials']} trials on the same validation "
-        f"rows, of which the one with the smallest RMSE there is judged on the test rows. Networks trained for at most "
+        f"Tables: {len(tables)}; splits of all: {len(places)}.{rows} Every contender had {settings['trials']} trials on the "
+        "same validation rows; the one with the smallest RMSE there is judged on the test rows. Networks trained for at most "
         f"{settings['epochs']} epochs, {settings['patience']} without a better validation score; trees were at most "
         f"{settings['trees']:,}, {settings['tree_patience']} without one. The noise of all predictions is estimated from the "
         f"validation rows. {versions}."
@@ -61,13 +61,19 @@ def format_ranks(results: Json, score: str) -> str:
         interval = f"{rank['low']:.1f} to {rank['high']:.1f}"
         lines.append(format_row(titles[name], f"{rank['rank']:.2f}", interval, *own, led))
     leader = leads["leader"]
-    said = "Nobody leads all others beyond the noise." if leader is None else f"{titles[leader]} leads all others beyond the noise."
+    said = (
+        "Nobody leads all others beyond the noise."
+        if leader is None
+        else f"{titles[leader]} leads all others beyond the noise."
+    )
     return "\n".join([f"## {TITLES[score]}", "", said, "", *lines])
 
 
 def format_costs(results: Json) -> str:
     """Training and prediction time as ratios to one network of ours: medians over splits and their middle half."""
-    lines = format_head("contender", *(f"{table}, {what}" for table in list_tables(results) for what in ("training", "prediction")))
+    lines = format_head(
+        "contender", *(f"{table}, {what}" for table in list_tables(results) for what in ("training", "prediction"))
+    )
     for taker in results["contenders"]:
         own = [cell for cell in results["cells"] if cell["contender"] == taker["name"]]
         if own:

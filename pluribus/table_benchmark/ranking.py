@@ -9,16 +9,16 @@ row, the variance of a mean over J splits is
 
     (1/J + a) s²    rather than    s²/J
 
-An *interval* of a mean rank holds 95 % of 2,000 bootstrap draws; each takes, for every table, max(1, round(1 / (1/J + a))) splits
+An *interval* of a mean rank holds 95 % of 2,000 bootstrap draws; each takes max(1, round(1 / (1/J + a))) splits of every table
 with replacement, the same ones for all contenders. So a draw varies as much as the correction says.
 
-A *leads* B on a table, beyond the noise, if d/se exceeds the 97.5 % quantile of Student's t with J − 1 degrees of freedom; d is the
-mean over splits of the difference of scores, B's less A's, and se² = (1/J + a) s². Over all tables the same is asked of the mean
-of d/B's mean score (NLL: of d, which has no zero), with se² the sum of the tables' over their squared number, and the sum of their degrees of
-freedom.
+A *leads* B on a table, beyond the noise, if d/se exceeds the 97.5 % quantile of Student's t with J − 1 degrees of freedom; d is
+the mean over splits of the difference of scores, B's less A's, and se² = (1/J + a) s². Over all tables the same is asked of the
+mean of d over B's mean score (of NLL, which has no zero, of d alone), with se² the sum of the tables' over their squared
+number, and the sum of their degrees of freedom.
 
-A contender *leads beyond the noise* if, over all tables, it leads every other one in this sense at the level 0.05 divided by the number of
-the others (Bonferroni): then all these leads hold together with 95 %. If there is none, nobody leads.
+A contender *leads beyond the noise* if, over all tables, it leads every other one in this sense at the level 0.05 divided by
+the number of the others (Bonferroni): then all these leads hold together with 95 %. If there is none, nobody leads.
 """
 
 import math
@@ -138,9 +138,7 @@ def find_leads(scores: Scores, test_shares: Mapping[str, float], score: str) -> 
     pairs: dict[str, list[str]] = {}
     leader = None
     for own in names:
-        found_pairs = {
-            other: compare_over_tables(own, other, scores, test_shares, relative) for other in names if other != own
-        }
+        found_pairs = {other: compare_over_tables(own, other, scores, test_shares, relative) for other in names if other != own}
         pairs[own] = [other for other, pair in found_pairs.items() if is_beyond_noise(*pair, LEVEL)]
         if found_pairs and all(is_beyond_noise(*pair, strict) for pair in found_pairs.values()):
             leader = own

@@ -37,7 +37,7 @@ class TableBenchmarkError(PluribusError, ValueError):
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Tables, contenders and limits. `smoke` makes it small: seconds rather than days."""
+    """Tables, contenders and limits; `SMOKE` makes it small."""
 
     tables: tuple[str, ...] = UCI
     contenders: tuple[str, ...] | None = None
@@ -179,9 +179,8 @@ def prepare_folder(benchmark: Benchmark, folder: Path) -> None:
         known = read_json(place, SettingsFile)
         for name, value in benchmark.settings.items():
             if known[name] != value:
-                raise FileError(
-                    f"{folder} holds a benchmark with {name} {known[name]}, and now it is {value}: name another folder with --out"
-                )
+                change = f"{name} {known[name]}, and now it is {value}"
+                raise FileError(f"{folder} holds a benchmark with {change}: name another folder with --out")
         return
     if folder.is_dir() and any(folder.iterdir()):
         raise FileError(f"{folder} is not empty, and holds no benchmark of tables: name another folder with --out")

@@ -1,7 +1,7 @@
 """TabM by its authors' package: piecewise-linear embeddings, 32 members, and the training of their paper.
 
-AdamW, gradients of norm 1 at most, the mean loss of all members, and early stopping by the error of their mean. The paper's space
-is kept except for the width, which ends at 512, the package's default, in place of 1,024.
+AdamW, gradients of norm 1 at most, the mean loss of all members, and early stopping by the error of their mean. The paper's
+space is kept except for the width, which ends at 512, the package's default, in place of 1,024.
 
 Gorishniy et al., "TabM: Advancing Tabular Deep Learning With Parameter-Efficient Ensembling", ICLR 2025, appendix D.
 """

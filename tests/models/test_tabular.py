@@ -1,5 +1,6 @@
 """The network for tables: its embeddings by hand, its columns, and every method on it."""
 
+import itertools
 import math
 
 import pytest
@@ -56,7 +57,7 @@ def test_piecewise_embeddings_by_hand():
     for row in range(3):
         for column in range(2):
             value = x[row, column].item()
-            filled = [min(1, max(0, (value - a) / (b - a))) for a, b in zip(edges, edges[1:], strict=False)]
+            filled = [min(1, max(0, (value - a) / (b - a))) for a, b in itertools.pairwise(edges)]
             bent = torch.tensor(filled, dtype=torch.double) @ layer.bends[column]
             expected = layer.slope[column, 0] * value + layer.shift[column, 0] + bent
             torch.testing.assert_close(found[row, column], expected, rtol=0, atol=1e-12)

@@ -90,7 +90,7 @@ def test_a_leader_leads_every_other_one():
 
 def test_among_equals_somebody_leads_in_no_more_than_one_of_twenty_benchmarks():
     generator, leaders = np.random.default_rng(2), 0
-    for _ in range(200):
+    for _ in range(60):
         scores = {table: {name: 1 + 0.1 * generator.standard_normal(10) for name in "abcd"} for table in ("x", "y")}
         leaders += find_leads(scores, {"x": 0.0, "y": 0.0}, "rmse")["leader"] is not None
-    assert leaders <= 10
+    assert leaders <= 3
