@@ -29,7 +29,7 @@ BENCH = [
     ),
     case("bench over half a file", f"{SMALL} --out a", "a/bench.json does not hold", file("a/bench.json", '{"format":')),
     case("nothing benched before", "bench --part none --out a", "there are no results in a|--out"),
-    case("an unknown contender", "bench tables --smoke --contenders lightgmb", "no contender 'lightgmb': did you mean 'lightgbm'"),
+    case("an unknown contender", "bench tables --smoke --contenders lightgmb", "contender 'lightgmb': did you mean 'lightgbm'"),
     case("no contender", "bench tables --smoke --contenders ,", "contenders must be names between commas: single"),
     case("no table", "bench tables --smoke --tables ,", "tables must be names or paths between commas, such as uci-concrete"),
     case("a table of classes", "bench tables --tables digits", "digits has no splits of its rows: name a table"),
