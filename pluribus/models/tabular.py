@@ -11,6 +11,23 @@ which arrives one-hot, becomes the embedding of its category; a category that tr
 Departure from the paper: the edges q_t of the bins are quantiles of the normal distribution and not of each column, because a
 network is built before it sees data. With quantile-normalised columns (`numbers="quantile"`) both are the same.
 
+The defaults were chosen by the RMSE on validation rows of five UCI sets (3,000 rows of protein), four splits, in standard
+deviations of the target, as geometric means over the sets; 60 epochs have batches of 64:
+
+    network                                    10 epochs (default)   60 epochs
+    MLP of two layers of 128                   0.538                 0.270
+    piecewise, three layers of 256             0.406
+    periodic (σ = 0.3), residual                                     0.208, and the next one 0.212 (two splits)
+    piecewise with a ReLU of 16, residual      0.385
+    piecewise of 8, residual (the default)     0.375                 0.199
+    the same with dropout of 0.1               0.377                 0.200
+    no embedding, residual                     0.379                 0.191
+
+So the gain is that of the residual blocks: with them, embeddings change less than the splits differ, for the better on protein
+and concrete after 60 epochs, for the worse on yacht and wine. With quantile-normalised columns the default has 0.341 after 10
+epochs, the MLP 0.513. On three classifications of scikit-learn (breast cancer, wine, digits; three splits, 10 epochs) its NLL is
+0.061, 0.083 and 0.137, that of the MLP 0.162, 0.709 and 0.322.
+
 The embeddings belong to no type of layer that methods convert: members share them, and their first layer is the first dense
 one.
 
