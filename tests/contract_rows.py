@@ -50,6 +50,7 @@ METHODS = {
     "mixture-of-mimo": Row(Mixture(members=2, parameters=2.5, of=MIMO(members=2)), 4, True, True),
     "batch-ensemble": Row(BatchEnsemble(members=3), 3, True, True),
     "batch-ensemble-split": Row(BatchEnsemble(members=3, batches="split", batchnorm="own"), 3, True, True),
+    "batch-ensemble-heads": Row(BatchEnsemble(members=3, heads="own", init="first-sign"), 3, True, True),
     "treenet": Row(TreeNet(members=3), 3, False, True),
     "treenet-of-dropout": Row(TreeNet(members=2, of=MCDropout(samples=3)), 6, False, False),
     "multihead": Row(Multihead(members=3), 3, True, True),

@@ -33,7 +33,21 @@ def list_commands() -> list[str]:
 @pytest.mark.parametrize("line", list_commands())
 def test_the_command_line_takes_every_command_of_the_readme(line):
     """Parsed with all their options, and not run."""
-    from pluribus.cli import app, bench, calibrate, compare, data, evaluate, methods, models, predict, report, reproduce, train  # noqa: F401
+    from pluribus.cli import (  # noqa: F401
+        app,
+        bench,
+        bench_tables,
+        calibrate,
+        compare,
+        data,
+        evaluate,
+        methods,
+        models,
+        predict,
+        report,
+        reproduce,
+        train,
+    )
 
     command, words = typer.main.get_command(app.app), shlex.split(line)
     while hasattr(command, "commands"):

@@ -57,7 +57,7 @@ def main() -> None:
     """
     prepare_streams()
     # Each of these modules adds its command to `app`.
-    from . import bench, calibrate, compare, data, evaluate, methods, models, predict, report, reproduce, train  # noqa: F401
+    from . import bench, bench_tables, calibrate, compare, data, evaluate, methods, models, predict, report, reproduce, train  # noqa: F401
 
     warnings.showwarning = _print_warning
     keep_freed_memory()

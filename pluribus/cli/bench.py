@@ -9,6 +9,9 @@ import typer
 from ..core.terminal import create_console
 from .app import app
 
+bench = typer.Typer(help="Measure what methods cost, and how good they are on tables.")
+app.add_typer(bench, name="bench")
+
 EPILOG = """[bold]Examples[/]
 
 pluribus bench
@@ -24,8 +27,9 @@ def _split_names(text: str | None) -> list[str] | None:
     return None if text in (None, "all") else [name.strip() for name in str(text).split(",") if name.strip()]
 
 
-@app.command(epilog=EPILOG)
-def bench(
+@bench.callback(epilog=EPILOG, invoke_without_command=True)
+def measure_costs(
+    context: typer.Context,
     part: Annotated[
         str | None,
         typer.Option(
@@ -66,8 +70,10 @@ def bench(
     """Measure what methods cost, as ratios to the base network: time, memory and FLOPs of training and prediction.
 
     Every ratio is of the same batch in the same interleaved run. Results that are in the folder already are kept, unless they
-    are measured again.
+    are measured again. `pluribus bench tables` judges methods on regression tables, beside other libraries.
     """
+    if context.invoked_subcommand is not None:
+        return
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from ..bench.page import split_document, update_document

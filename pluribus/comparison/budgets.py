@@ -85,7 +85,7 @@ def measure_step_cost(config: Config, data: Data) -> float:
     """FLOPs of a training step, over those of the base network."""
     with torch.random.fork_rng(devices=[]):
         made = convert_network(config, data)
-        base = build_network(config, data.shape, data.outputs)
+        base = build_network(config, data.shape, data.outputs, data.preparation.column_widths)
         x, y = data.preparation(data.train.x[:8]), data.preparation.scale_targets(data.train.y[:8])
         times = compare_training_flops(made, base.to(x.dtype), x, y)
     if times is None:
@@ -140,7 +140,7 @@ def measure_deployed_cost(config: Config, data: Data, budget: Budget) -> float:
     """FLOPs or parameters of a prediction, whichever the budget is of."""
     assert config.model is not None
     with torch.random.fork_rng(devices=[]):
-        net = build_network(config, data.shape, data.outputs)
+        net = build_network(config, data.shape, data.outputs, data.preparation.column_widths)
         try:
             made = convert(
                 net, config.spec, example=data.preparation(data.train.x[:2]), task=data.task, noise=config.target_noise

@@ -97,7 +97,7 @@ def plan_trials(
 def list_options(config: Config, data: Data) -> Space:
     """The candidates of the method's own options, without those that the user has set."""
     spec = config.spec
-    net = build_network(config, data.shape, data.outputs)
+    net = build_network(config, data.shape, data.outputs, data.preparation.column_widths)
     example = data.preparation(data.train.x[:2]).to(next(net.parameters()).dtype)
     found = spec.list_candidates(Subject(net.train(), example, data.task))
     return {name: put_first(getattr(spec, name), values) for name, values in sorted(found.items()) if name not in config.method}

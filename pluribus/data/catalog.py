@@ -117,7 +117,7 @@ def _describe_uci(name: str, summary: str, columns: int, train: int, test: int) 
         "UCI repository (CC BY 4.0), with the splits of github.com/treforevans/uci_datasets (MIT)",
         table.read_uci,
         ((DataFile(f"uci/{name}/data.csv", "train"), DataFile(f"uci/{name}/test_mask.csv", "train")),),
-        options={"split": "which of the ten standard splits, 0 to 9 (default: 0)"},
+        options={"split": "which of the ten standard splits, 0 to 9 (default: 0)", "numbers": table.OPTIONS["numbers"]},
     )
 
 

@@ -1,7 +1,8 @@
 """How a table's columns become numbers. The encoding is fitted to the training rows and saved with a run.
 
-Numbers are standardised, in double precision; where training values were missing, a second column marks missing values by 1. A
-column of texts becomes one column for each category (one-hot); a category that training did not have is zero in all of them.
+Numbers are standardised, in double precision, or normalised by their quantiles; where training values were missing, a second
+column marks missing values by 1. A column of texts becomes one column for each category (one-hot); a category that training did
+not have is zero in all of them.
 """
 
 import warnings
@@ -29,8 +30,10 @@ from .cells import (
 )
 from .limits import BYTES, FEATURES, TEXT
 from .preparation import Preparation, measure_spread, measure_weighted_spread
+from .quantiles import Quantiles, fit_quantiles
 
 CATEGORIES = 100  # a column with more different texts holds names or notes, not categories
+NUMBERS = ("standard", "quantile")
 FARTHEST = 1e18  # standard deviations from the mean; single precision cannot square much more
 
 
@@ -67,6 +70,8 @@ class Column(NamedTuple):
 class Columns(Preparation):
     """A table's encoding. `answer` is the name of the target column, `classes` its labels; none for a regression.
 
+    `quantiles` are those of each column; without them numbers are standardised.
+
     >>> import pandas
     >>> columns = Columns.fit(pandas.DataFrame({"age": [20, 40], "colour": ["red", "blue"]}))
     >>> columns.features
@@ -80,25 +85,43 @@ class Columns(Preparation):
     columns: tuple[Column, ...] = ()
     answer: str = ""
     classes: tuple[str, ...] = ()
+    quantiles: tuple[Quantiles, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(Column(*column) for column in self.columns))  # plain tuples, from JSON
+        object.__setattr__(self, "quantiles", tuple(Quantiles(*found) for found in self.quantiles))
 
     @property
     def features(self) -> tuple[str, ...]:
         """The names of the F numbers of an encoded row."""
         return tuple(name for column in self.columns for name in column.features)
 
+    @property
+    def column_widths(self) -> tuple[int, ...]:
+        """The columns of an encoded row: 0 for a number, else of how many zeros and ones it consists.
+
+        >>> age, colour = Column("age", "number", missing=True), Column("colour", "category", categories=("red", "blue"))
+        >>> Columns(columns=(age, colour)).column_widths
+        (0, 1, 2)
+        """
+        widths: list[int] = []
+        for column in self.columns:
+            widths += [0, 1][: column.width] if column.kind == "number" else [column.width]
+        return tuple(widths)
+
     @staticmethod
-    def fit(frame: Frame, weights: np.ndarray | None = None, **rest: Any) -> "Columns":
+    def fit(frame: Frame, weights: np.ndarray | None = None, numbers: str = "standard", **rest: Any) -> "Columns":
         """Fit the encoding to training rows; constant columns are left out. Raises: DataError if a column cannot be encoded.
 
-        `weights` `[N]`, all positive, say how often each row counts.
+        `weights` `[N]`, all positive, say how often each row counts; `numbers` are "standard", or normalised by "quantile".
         """
+        if numbers not in NUMBERS:
+            raise DataError(f"numbers must be {' or '.join(NUMBERS)}, got {shorten(str(numbers))!r}")
         fitted = (_fit_column(name, frame[name], weights) for name in frame.columns)
         columns = tuple(column for column in fitted if column)
         FEATURES.check(sum(column.width for column in columns), "the encoded table has")
-        return Columns(columns=columns, **rest)
+        quantiles = tuple(_fit_quantiles(column, frame[column.name], weights) for column in columns if numbers == "quantile")
+        return Columns(columns=columns, quantiles=quantiles, **rest)
 
     def encode(self, frame: Frame) -> Tensor:
         """Encode new rows → `[N, F]`. Other columns are ignored.
@@ -149,9 +172,9 @@ class Columns(Preparation):
         width = sum(column.width for column in self.columns)
         BYTES.check(4 * len(frame) * width, f"{len(frame):,} encoded rows of {width:,} numbers need")
         encoded, unknown, start = np.zeros((len(frame), width), np.float32), {}, 0
-        for column in self.columns:
+        for number, column in enumerate(self.columns):
             if column.kind == "number":
-                part = _standardise(column, frame[column.name], fill)
+                part = _scale(column, frame[column.name], fill, self.quantiles[number] if self.quantiles else None)
             else:
                 part, strange = _one_hot(column, frame[column.name], fill)
                 if strange:
@@ -203,7 +226,15 @@ def _describe_too_many(name: str, categories: tuple[str, ...]) -> DataError:
     )
 
 
-def _standardise(column: Column, series: Series, fill: bool) -> np.ndarray:
+def _fit_quantiles(column: Column, series: Series, weights: np.ndarray | None) -> Quantiles:
+    if column.kind != "number":
+        return Quantiles()
+    values = to_numbers(column.name, series)
+    known = ~np.isnan(values)
+    return fit_quantiles(values[known], None if weights is None else weights[known])
+
+
+def _scale(column: Column, series: Series, fill: bool, quantiles: Quantiles | None) -> np.ndarray:
     values = to_numbers(column.name, series, booleans=column.is_binary)
     empty = np.isnan(values)
     if empty.any() and not column.missing and not fill:
@@ -211,6 +242,9 @@ def _standardise(column: Column, series: Series, fill: bool) -> np.ndarray:
             f"NaN in column {column.name!r}, row {find_row(empty)}: it had no missing values in training; "
             "fill it in, or leave the row out"
         )
+    if quantiles is not None:
+        scaled = np.where(empty, 0.0, quantiles.normalize(values))
+        return np.stack([scaled, empty] if column.missing else [scaled], 1)
     with np.errstate(over="ignore"):
         scaled = (np.where(empty, column.mean, values) - column.mean) / column.std
     far = ~(np.abs(scaled) <= FARTHEST)

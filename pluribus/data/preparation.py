@@ -26,6 +26,11 @@ class Preparation:
     def __init_subclass__(cls) -> None:
         Preparation.kinds[cls.kind] = cls
 
+    @property
+    def column_widths(self) -> tuple[int, ...] | None:
+        """The columns that the numbers of a row belong to, where that is known (see `Columns.column_widths`)."""
+        return None
+
     def __call__(self, rows: Tensor) -> Tensor:
         """Turn stored rows `[B, …]` into inputs of the network `[B, …]`."""
         return rows if rows.is_floating_point() else rows.float()

@@ -27,6 +27,7 @@ OPTIONS = {
     "test": "the share of the rows held out for the test (default: 0.2)",
     "seed": "which rows those are (default: 0)",
     "drop": "columns to leave out",
+    "numbers": "how columns of numbers are scaled: standard, or quantile, which makes them normal (default: standard)",
     "header": "does the first row hold the names? (default: unless all of it is numbers)",
     "test_mask": "in place of test and seed: 1 for every row that is for the test, 0 for the others",
 }
@@ -50,6 +51,7 @@ def build_data(
     seed: int = 0,
     drop: str | int | Sequence[str | int] = (),
     test_mask: Sequence[int] | None = None,
+    numbers: str = "standard",
 ) -> Data:
     """Build a data set from a DataFrame `[N rows]`; `OPTIONS` says what the options mean.
 
@@ -63,7 +65,7 @@ def build_data(
     (('no', 'yes'), torch.Size([8, 1]))
     """
     try:
-        return _build(frame, name, source, target, task, check_share("test", test), seed, drop, test_mask)
+        return _build(frame, name, source, target, task, check_share("test", test), seed, drop, test_mask, numbers)
     except DataError as error:
         raise DataError(f"{source}: {error}") from error
 
@@ -78,6 +80,7 @@ def _build(
     seed: int,
     drop: str | int | Sequence[str | int],
     test_mask: Sequence[int] | None,
+    numbers: str,
 ) -> Data:
     answer = _find_column(frame, -1 if target is None else target)
     dropped = {_find_column(frame, key) for key in ([drop] if isinstance(drop, (str, int)) else drop)}
@@ -94,7 +97,7 @@ def _build(
     keep, held_out = _split(len(y), y if classes else None, test, seed, test_mask)
     spread = (0.0, 1.0) if classes else measure_targets(f"the target {answer!r}", y[keep])
     training, rest = features.iloc[keep.numpy()], features.iloc[held_out.numpy()]
-    columns = replace(Columns.fit(training), target=spread, answer=answer, classes=classes)
+    columns = replace(Columns.fit(training, numbers=numbers), target=spread, answer=answer, classes=classes)
     if not columns.columns:
         raise DataError("there is nothing to learn from: every column beside the target holds one and the same value")
     facts: dict[str, Any] = {"target": f"{answer}, the last column (target= chooses another)" if target is None else answer}
@@ -172,7 +175,7 @@ def _find_column(frame: Frame, key: str | int) -> str:
         raise DataError(f"there is no column {key}: there are {len(names)}, counted from 0") from None
 
 
-def read_uci(entry: CatalogEntry, folder: Path, *, split: int = 0) -> Data:
+def read_uci(entry: CatalogEntry, folder: Path, *, split: int = 0, numbers: str = "standard") -> Data:
     """Read a regression table without column names, whose target is last, and one of the ten splits beside it.
 
     A split is a column that has 1 where a row is for the test. Raises: DataError if there is no such split.
@@ -182,4 +185,5 @@ def read_uci(entry: CatalogEntry, folder: Path, *, split: int = 0) -> Data:
     if split not in range(len(masks.columns)):
         raise DataError(f"split must be from 0 to {len(masks.columns) - 1}, got {split!r}")
     mask = masks.iloc[:, split].tolist()
-    return build_data(read_table(data, header=False), entry.name, str(data), target=-1, task="regression", test_mask=mask)
+    options: dict[str, Any] = {"target": -1, "task": "regression", "test_mask": mask, "numbers": numbers}
+    return build_data(read_table(data, header=False), entry.name, str(data), **options)

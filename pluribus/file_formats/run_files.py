@@ -2,6 +2,7 @@
 
 import csv
 import io
+import itertools
 import math
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -53,6 +54,9 @@ class PixelsPreparation(Schema):
 Column = tuple[Text, Literal["number", "category"], Finite, Positive, Texts, bool]
 """Name, kind, mean, standard deviation, categories, and whether values were missing in training."""
 
+Quantiles = tuple[list[Finite], list[Finite]]
+"""Rising values of a column, and their normal scores."""
+
 
 class ColumnsPreparation(Schema):
     """A table: the encoding of each column."""
@@ -62,9 +66,21 @@ class ColumnsPreparation(Schema):
     columns: Annotated[list[Annotated[Column, Field(strict=False)]], Field(max_length=1_000_000)]
     answer: Text
     classes: Texts
+    quantiles: Annotated[list[Annotated[Quantiles, Field(strict=False)]], Field(max_length=1_000_000)] = Field(default=[])
 
     def count_features(self) -> int:
         return sum((len(c[4]) if c[1] == "category" else 1) + c[5] for c in self.columns)
+
+    @model_validator(mode="after")
+    def _check_quantiles(self) -> "ColumnsPreparation":
+        if self.quantiles and len(self.quantiles) != len(self.columns):
+            raise ValueError(f"quantiles of {len(self.quantiles)} columns do not fit {len(self.columns)} columns")
+        for column, (values, scores) in zip(self.columns, self.quantiles, strict=False):
+            if len(values) != len(scores) or (column[1] == "number") != bool(values):
+                raise ValueError(f"the quantiles of column {column[0]!r} must be as many values as scores")
+            if any(low >= high for low, high in itertools.pairwise(values)):
+                raise ValueError(f"the quantiles of column {column[0]!r} must rise")
+        return self
 
 
 class DataRecord(Schema):

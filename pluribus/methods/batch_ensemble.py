@@ -10,6 +10,11 @@ sees its own part; a batch that does not divide evenly starts again from its fir
 Members differ only in their factors, so equal factors on equal data would never part: `init="ones"`, which keeps a trained
 network's predictions exactly, is for split batches.
 
+With `heads="own"` the last layer has a whole matrix for each member, drawn anew. `init="first-sign"` draws the first layer's r
+at random from ±1 and sets all other factors to one, so that members see the same features with other signs and are alike in all
+else. BatchEnsemble(members=32, heads="own", init="first-sign") on an MLP is the ensemble of TabM (Gorishniy et al., "TabM:
+Advancing Tabular Deep Learning With Parameter-Efficient Ensembling", ICLR 2025), whose default this initialisation is.
+
 Wen et al., "BatchEnsemble: An Alternative Approach to Efficient Ensemble and Lifelong Learning", ICLR 2020. Factors from
 N(1, ½²), no weight decay on them and shared BatchNorm are the settings of Havasi et al., ICLR 2021. Here the factors are
 divided by √(1 + ½²), so that their mean square is one: otherwise the variance of the answers grows by 1.56 with every layer
@@ -27,6 +32,8 @@ from torch import Tensor, nn
 from ..core import pytrees
 from ..core.affine import AFFINE, Affine, get_weight_and_bias
 from ..core.ensemble import Ensemble
+from ..core.heads import OwnWeights, check_end
+from ..core.initialization import draw_copies
 from ..core.members import MemberLayer, PerMember
 from ..core.pytrees import Views
 from ..core.spec import Keeps, Spec, require_choice, require_count, require_number
@@ -43,7 +50,9 @@ BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 class BatchEnsemble(Spec):
     """Give every layer rank-one factors for each member.
 
-    `init` draws the factors: "normal" about one with standard deviation `spread`, "sign" at random from ±1, or "ones".
+    `init` draws the factors: "normal" about one with standard deviation `spread`, "sign" at random from ±1, "first-sign" those
+    of the first layer's inputs from ±1 and all others as one, or "ones". `heads` of their "own" are whole last layers, drawn
+    anew, where "shared" ones have factors as all layers have; `last` names that layer, if it is not the last to run.
     `batchnorm` is "shared" or each member's "own"; `batches` are "tile"d or "split".
     """
 
@@ -54,36 +63,59 @@ class BatchEnsemble(Spec):
     candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {"spread": (0.1, 0.25, 0.5)}
 
     members: int = 4
-    init: Literal["normal", "sign", "ones"] = "normal"
+    init: Literal["normal", "sign", "first-sign", "ones"] = "normal"
     spread: float = 0.5
     batchnorm: Literal["shared", "own"] = "shared"
     batches: Literal["tile", "split"] = "tile"
+    heads: Literal["shared", "own"] = "shared"
+    last: str | None = None
     include: Patterns = None
     exclude: Patterns = None
 
     def check(self) -> None:
         require_count("members", self.members, 2, "one member is the base network")
-        require_choice("init", self.init, ("normal", "sign", "ones"))
+        require_choice("init", self.init, ("normal", "sign", "first-sign", "ones"))
         require_choice("batchnorm", self.batchnorm, ("shared", "own"))
         require_choice("batches", self.batches, ("tile", "split"))
+        require_choice("heads", self.heads, ("shared", "own"))
         require_number("spread", self.spread, positive=True)  # equal members never part
-        if self.init == "ones" and self.batches == "tile":
+        if self.init == "ones" and self.batches == "tile" and self.heads == "shared":
             raise ValueError('init="ones" with batches="tile" makes members that never part: use batches="split"')
+        if self.last is not None and self.heads == "shared":
+            raise ValueError('last names the layer of which members have their own: set heads="own", or leave last out')
 
     def get_keeps(self) -> Keeps:
+        if self.heads == "own":
+            return "other layers"
         return "predictions" if self.init == "ones" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:
         layers = subject.select(AFFINE, self.include, self.exclude)
-        replaced: dict[str, nn.Module] = {name: RankOne(layer, self) for name, layer in layers.items()}
+        first = next(iter(layers))
+        replaced: dict[str, nn.Module] = {name: RankOne(layer, self, name == first) for name, layer in layers.items()}
+        if self.heads == "own":
+            last = subject.one(AFFINE, self.last, -1, "last")
+            replaced[last] = make_heads(subject.modules[last], self.members)
         if self.batchnorm == "own":
             for name, norm in subject.layers(BATCH_NORMS).items():
                 replaced[name] = PerMember([copy_with(norm, {}) for _ in range(self.members)])
         return RankOneEnsemble(subject, self, self.members, replaced)
 
 
+def make_heads(layer: nn.Module, members: int) -> OwnWeights:
+    """A last layer for each member, at the scale of the network's."""
+    weight, bias = get_weight_and_bias(layer)
+    return OwnWeights(layer, draw_copies(weight, members), None if bias is None else draw_copies(bias, members))
+
+
 class RankOneEnsemble(Ensemble):
     reduction = "mean"
+
+    def check_order(self, order: list[str]) -> None:
+        super().check_order(order)
+        assert isinstance(self.spec, BatchEnsemble)
+        if self.spec.heads == "own":
+            check_end(self, order, "last", OwnWeights)
 
     def deal(self, x: Any, y: Tensor) -> tuple[Any, Tensor]:
         assert isinstance(self.spec, BatchEnsemble)
@@ -101,13 +133,13 @@ class RankOne(MemberLayer):
     undecayed = ("r", "s")
     matrices: ClassVar[Mapping[str, int]] = {"shared": 0}
 
-    def __init__(self, layer: nn.Module, spec: BatchEnsemble) -> None:
+    def __init__(self, layer: nn.Module, spec: BatchEnsemble, is_first: bool) -> None:
         super().__init__()
         self.affine = Affine(layer)
         weight, bias = get_weight_and_bias(layer)
         self.shared = nn.Parameter(weight.detach().clone(), weight.requires_grad)
-        self.r = nn.Parameter(draw_factors(weight, spec, self.affine.inputs))
-        self.s = nn.Parameter(draw_factors(weight, spec, self.affine.outputs))
+        self.r = nn.Parameter(draw_factors(weight, spec, self.affine.inputs, "sign" if is_first else "ones"))
+        self.s = nn.Parameter(draw_factors(weight, spec, self.affine.outputs, "ones"))
         self.biases = None
         if bias is not None:
             self.biases = nn.Parameter(bias.detach().expand(spec.members, *bias.shape).clone(), bias.requires_grad)
@@ -196,12 +228,13 @@ def count_cached_members(y: Tensor, x: Tensor) -> int:
     return max(1, CACHE // max(y[0].numel(), x[0].numel()))
 
 
-def draw_factors(like: Tensor, spec: BatchEnsemble, size: int) -> Tensor:
-    """`[M, size]`"""
+def draw_factors(like: Tensor, spec: BatchEnsemble, size: int, if_first_sign: Literal["sign", "ones"]) -> Tensor:
+    """`[M, size]`, of which `if_first_sign` says how `init="first-sign"` draws them."""
     ones = torch.ones(spec.members, size, dtype=like.dtype, device=like.device)
-    if spec.init == "ones":
+    init = if_first_sign if spec.init == "first-sign" else spec.init
+    if init == "ones":
         return ones
     noise = torch.randn_like(ones)
-    if spec.init == "sign":
+    if init == "sign":
         return torch.where(noise < 0, -ones, ones)
     return (1 + spec.spread * noise) / math.sqrt(1 + spec.spread**2)

@@ -14,11 +14,12 @@ from .factories import ModelError, import_factory
 from .fast_cnn import fast_cnn, fast_resnet
 from .resnet import resnet, resnet50
 from .small import lenet5, mlp, small_cnn
+from .tabular import tabular
 from .vgg import vgg, vgg_like
 from .vit import VisionTransformer
 from .wide_resnet import wide_resnet
 
-DERIVED = ("classes", "outputs", "channels", "size", "inputs", "shape")
+DERIVED = ("classes", "outputs", "channels", "size", "inputs", "shape", "column_widths")
 """Arguments of a factory that are derived from the data; a factory gets those that it takes."""
 
 
@@ -39,6 +40,7 @@ class ModelEntry:
 
 MODELS: dict[str, ModelEntry] = {
     "mlp": ModelEntry("dense layers with ReLU; any input, flattened", mlp, needs_images=False),
+    "tabular": ModelEntry("embeddings of numbers and categories, and dense layers, for tables", tabular, needs_images=False),
     "lenet5": ModelEntry("LeNet-5 in Caffe's form, 20-50-500", lenet5),
     "small-cnn": ModelEntry("three 3×3 convolutions, 16-32-32", small_cnn),
     "fast-cnn": ModelEntry("six 3×3 convolutions with BatchNorm over 2×2 patches; CIFAR-10 in minutes on two cores", fast_cnn),
@@ -62,12 +64,18 @@ MODELS: dict[str, ModelEntry] = {
 }
 
 
+WIDEST = 1000
+"""Numbers in a row up to which each gets an embedding by default: more would make the first layer the largest by far."""
+
+
 def choose_default_model(shape: tuple[int, ...]) -> str:
     """The name of a network to begin with, by the shape of one input.
 
-    >>> choose_default_model((3, 32, 32)), choose_default_model((13,))
-    ('resnet20', 'mlp')
+    >>> choose_default_model((3, 32, 32)), choose_default_model((13,)), choose_default_model((5000,))
+    ('resnet20', 'tabular', 'mlp')
     """
+    if len(shape) == 1 and shape[0] <= WIDEST:
+        return "tabular"
     if len(shape) != 3:
         return "mlp"
     if min(shape[1:]) < 16:
@@ -75,11 +83,19 @@ def choose_default_model(shape: tuple[int, ...]) -> str:
     return "lenet5" if shape[0] == 1 else "resnet20"
 
 
-def build(model: str | Callable[..., nn.Module], shape: tuple[int, ...], outputs: int, **options: Any) -> nn.Module:
+def build(
+    model: str | Callable[..., nn.Module],
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    column_widths: tuple[int, ...] | None = None,
+    **options: Any,
+) -> nn.Module:
     """Build a network by name, or by a factory of your own: the function itself, or its name package.module:factory.
 
     Args: the name, or the factory, which gets those of the arguments `DERIVED` that it takes; the `shape` of one input,
-    `(C, H, W)` or `(F,)`; the number of `outputs`; options of the network.
+    `(C, H, W)` or `(F,)`; the number of `outputs`; the `column_widths` of a table (`Columns.column_widths`); options of the
+    network.
     Returns: the network, `[B, *shape]` → `[B, outputs]`.
     Raises: ModelError if there is no such network or option, or if it does not fit the data.
 
@@ -104,7 +120,9 @@ def build(model: str | Callable[..., nn.Module], shape: tuple[int, ...], outputs
             raise ModelError(message if message.endswith("?") else f"{message}; or one of your own, package.module:factory")
         factory = entry.factory
     if entry and entry.needs_images and len(shape) != 3:
-        raise ModelError(f"{name} takes images, and the data has rows of {shape[0]} numbers: choose mlp, or your own network")
+        raise ModelError(
+            f"{name} takes images, and the data has rows of {shape[0]} numbers: choose tabular, mlp, or your own network"
+        )
     try:
         parameters = inspect.signature(factory).parameters
     except (TypeError, ValueError) as error:
@@ -118,7 +136,8 @@ def build(model: str | Callable[..., nn.Module], shape: tuple[int, ...], outputs
         options = {key: tuple(value) if isinstance(value, list) else value for key, value in options.items()}
     for option, value in options.items() if entry else ():
         check_value(name, option, value, parameters[option].default)
-    arguments = {key: value for key, value in derive_arguments(shape, outputs).items() if key in parameters} | options
+    derived = derive_arguments(shape, outputs) | ({"column_widths": column_widths} if column_widths else {})
+    arguments = {key: value for key, value in derived.items() if key in parameters} | options
     try:
         net = factory(**arguments)
     except ModelError:

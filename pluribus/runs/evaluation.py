@@ -280,7 +280,7 @@ def _evaluate_run(
 def rebuild_network(run: Run, config: Config, data: Data) -> nn.Module:
     """The base network of a run; the state of the random generator is left as it was."""
     with torch.random.fork_rng(devices=[]), read_as_data(run.path):
-        return build_network(config, data.shape, data.outputs)
+        return build_network(config, data.shape, data.outputs, data.preparation.column_widths)
 
 
 def load_validation_rows(config: Config, about: dict[str, Any], preparation: Preparation) -> Part | None:

@@ -65,7 +65,9 @@ def find_passed(name: str) -> Any:
     return found
 
 
-def build_network(config: Config, shape: tuple[int, ...], outputs: int) -> nn.Module:
+def build_network(
+    config: Config, shape: tuple[int, ...], outputs: int, column_widths: tuple[int, ...] | None = None
+) -> nn.Module:
     """The base network with weights drawn from the seed. The state of the generator afterwards follows from the seed, too.
 
     Of a network that was passed as an object, a copy is drawn anew at the scale of its weights. Raises ConsentError if the
@@ -74,14 +76,15 @@ def build_network(config: Config, shape: tuple[int, ...], outputs: int) -> nn.Mo
     assert config.model is not None
     check_consent(config.model)
     options = {key: tuple(v) if isinstance(v, list) else v for key, v in config.model.items() if key != "name"}
-    for option in ("model", "shape", "outputs"):
+    for option in ("model", "shape", "outputs", "column_widths"):
         if option in options:
             raise ConfigError(f"{config.model['name']} has no option {option!r}, which follows from the data: leave it out")
     set_seed(derive_seed(config.seed, WEIGHTS))
     passed = find_passed(config.model["name"])
     if isinstance(passed, nn.Module):
         return redraw_weights(copy.deepcopy(passed))
-    return build(config.model["name"] if passed is None else passed, shape, outputs, **options)
+    name = config.model["name"] if passed is None else passed
+    return build(name, shape, outputs, column_widths=column_widths, **options)
 
 
 def find_factory(name: str) -> Callable[..., nn.Module]:
@@ -125,7 +128,7 @@ def load_run(run: Run, trust: Trust = False) -> tuple[Ensemble, Config, dict[str
         raise FileError(f"{run.config} is damaged: it names no model")
     with give_consent(trust), torch.random.fork_rng(devices=[]), read_as_data(run.path):
         check_consent(config.model, run.config)
-        made = load_ensemble(run.weights, build_network(config, shape, outputs))
+        made = load_ensemble(run.weights, build_network(config, shape, outputs, preparation.column_widths))
     if made.noise != config.target_noise:
         raise FileError(f"{run.weights} and {run.config} differ in noise: they are not of one run")
     if made.spec != config.spec:

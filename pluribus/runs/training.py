@@ -208,7 +208,7 @@ def convert_network(config: Config, data: Data) -> Ensemble:
     memory than the limit.
     """
     assert config.model is not None
-    net = build_network(config, data.shape, data.outputs)
+    net = build_network(config, data.shape, data.outputs, data.preparation.column_widths)
     example = data.preparation(data.train.x[:2])
     dtype = torch.double if config.precision == "64" else torch.float
     net, example = net.to(dtype), example.to(dtype)

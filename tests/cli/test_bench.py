@@ -16,6 +16,19 @@ def read(work):
     return json.loads((work / "runs/bench/bench.json").read_text())
 
 
+def test_bench_tables_ranks_contenders_and_goes_on(pluribus, work):
+    command = "bench tables --smoke --contenders hist-gradient-boosting,sklearn-mlp --splits 1 --out found"
+    answer = pluribus(command)
+    assert answer.code == 0, answer
+    assert "scikit-learn's HistGradientBoosting" in answer.out
+    assert "tables.json and tables.md are in found" in answer.out
+    record = (work / "found/tables.json").read_text()
+    assert str(work) not in record, "no paths of this machine"
+    again = pluribus(command)
+    assert again.code == 0
+    assert again.err.strip().splitlines()[-1] == "2 of 2 cells"
+
+
 def test_bench_measures_prints_and_leaves_everything(pluribus, work):
     answer = pluribus(SMALL)
     assert answer.code == 0, answer

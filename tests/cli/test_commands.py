@@ -22,7 +22,7 @@ from .cases import TRAIN
 from .files import file, nets, npz, photos, rows
 
 COMMANDS = [
-    *("compare", "report", "train", "evaluate", "predict", "bench", "reproduce"),
+    *("compare", "report", "train", "evaluate", "predict", "bench", "bench tables", "reproduce"),
     *("models", "methods", "data list", "data check", "data get"),
 ]
 

@@ -156,7 +156,7 @@ NETWORKS = [
     case(
         "image model on a table",
         "train --data flowers.csv --model lenet5",
-        "lenet5 takes images|rows of 4 numbers: choose mlp",
+        "lenet5 takes images|rows of 4 numbers: choose tabular, mlp",
         FLOWERS,
     ),
     case("lenet5 on digits", "train --data digits --model lenet5", "lenet5|at least 16×16, got 8×8"),

@@ -4,9 +4,11 @@ from torch import nn
 
 import pluribus
 from pluribus import BatchEnsemble
+from pluribus.core.errors import ConversionError
+from pluribus.core.heads import OwnWeights
 from pluribus.methods import batch_ensemble
 from pluribus.methods.batch_ensemble import Fused
-from tests.networks import NestedMLP, ResidualCNN, images, vectors
+from tests.networks import Backwards, NestedMLP, ResidualCNN, images, vectors
 
 from .test_inner import LAYERS
 
@@ -53,10 +55,53 @@ def test_ones_keep_the_networks_predictions_and_split_batches_part_them():
 def test_members_that_would_never_part_are_refused():
     with pytest.raises(ValueError, match="never part"):
         BatchEnsemble(init="ones")
+    with pytest.raises(ValueError, match="last names the layer of which members have their own"):
+        BatchEnsemble(last="head")
     with pytest.raises(ValueError, match="spread must be positive and finite, got 0"):
         BatchEnsemble(spread=0)
     with pytest.raises(TypeError, match="spread must be a number, got 'a'"):
         BatchEnsemble(spread="a")
+
+
+def test_members_with_heads_of_their_own_differ_in_the_signs_of_the_inputs_alone():
+    """A member is the base network on inputs with other signs, with a last layer of its own at the scale of the network's."""
+    net = NestedMLP(outputs=400).double().eval()
+    ensemble = pluribus.ensemble(net, BatchEnsemble(members=3, heads="own", init="first-sign")).eval()
+    first, last = ensemble.net.stem[1], ensemble.net.head
+    assert sorted(first.r.unique().tolist()) == [-1, 1]
+    assert not torch.equal(first.r[0], first.r[1])
+    ones = [first.s, *(factor for block in ensemble.net.body for factor in (block[0].r, block[0].s))]
+    assert all(bool((factor == 1).all()) for factor in ones)
+    assert last.weights.shape == (3, 400, 16)
+    for member in last.weights:
+        assert member.std().item() == pytest.approx(net.head.weight.std().item(), rel=0.05)
+    assert not torch.equal(last.weights[0], last.weights[1])
+    x = vectors(6, torch.double)
+    answers = ensemble(x)
+    with torch.no_grad():
+        for index in range(3):
+            hidden = net.stem((x.flatten(1) * first.r[index]).view_as(x))
+            for block in net.body:
+                hidden = block(hidden)
+            expected = hidden @ last.weights[index].T + last.biases[index]
+            torch.testing.assert_close(answers[index], expected, rtol=0, atol=1e-12)
+
+
+def test_equal_factors_part_by_heads_of_their_own():
+    ensemble = pluribus.ensemble(NestedMLP(), BatchEnsemble(members=2, init="ones", heads="own"))
+    ensemble.loss(vectors(6), torch.arange(6) % 3).backward()
+    gradient = ensemble.net.stem[1].r.grad
+    assert not torch.allclose(gradient[0], gradient[1])
+
+
+def test_the_layer_of_ones_own_is_the_last_that_runs():
+    net = Backwards()  # its head is registered first
+    by_registration = pluribus.ensemble(net, BatchEnsemble(members=2, heads="own"))
+    with pytest.raises(ConversionError, match="took body for the last layer, but head runs last"):
+        by_registration(torch.randn(5, 4))
+    named = pluribus.ensemble(net, BatchEnsemble(members=2, heads="own", last="head"))
+    assert isinstance(named.net.head, OwnWeights)
+    assert named(torch.randn(5, 4)).shape == (2, 5, 3)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7, 9])

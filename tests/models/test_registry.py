@@ -19,7 +19,8 @@ def test_options_reach_the_network():
 
 
 @pytest.mark.parametrize(
-    ("shape", "name"), [((13,), "mlp"), ((1, 8, 8), "small-cnn"), ((1, 28, 28), "lenet5"), ((3, 32, 32), "resnet20")]
+    ("shape", "name"),
+    [((13,), "tabular"), ((5000,), "mlp"), ((1, 8, 8), "small-cnn"), ((1, 28, 28), "lenet5"), ((3, 32, 32), "resnet20")],
 )
 def test_each_kind_of_data_has_a_network_to_begin_with(shape, name):
     assert choose_default_model(shape) == name
@@ -45,7 +46,7 @@ def test_ones_own_factory_takes_what_it_needs_of_the_data(tmp_path, monkeypatch)
     ("name", "shape", "options", "message"),
     [
         ("lenet", (1, 28, 28), {}, "did you mean 'lenet5'"),
-        ("lenet5", (4,), {}, "takes images.*choose mlp"),
+        ("lenet5", (4,), {}, "takes images.*choose tabular, mlp"),
         ("lenet5", (1, 8, 8), {}, "at least 16×16"),
         ("resnet", (3, 32, 32), {"depth": 21}, "depth must be 6n"),
         ("resnet20", (3, 32, 32), {"depth": 8}, "resnet20 has no option 'depth'"),
