@@ -13,7 +13,9 @@ network's predictions exactly, is for split batches.
 With `heads="own"` the last layer has a whole matrix for each member, drawn anew. `init="first-sign"` draws the first layer's r
 at random from ±1 and sets all other factors to one, so that members see the same features with other signs and are alike in all
 else. BatchEnsemble(members=32, heads="own", init="first-sign") on an MLP is the ensemble of TabM (Gorishniy et al., "TabM:
-Advancing Tabular Deep Learning With Parameter-Efficient Ensembling", ICLR 2025), whose default this initialisation is.
+Advancing Tabular Deep Learning With Parameter-Efficient Ensembling", ICLR 2025), whose default without embeddings this
+initialisation is. On the network for tables and one split of four UCI sets it is worth as much as one network (RMSE on
+validation rows after 30 epochs 0.164 and 0.163, of four plain members 0.166), and takes ten times as long to train.
 
 Wen et al., "BatchEnsemble: An Alternative Approach to Efficient Ensemble and Lifelong Learning", ICLR 2020. Factors from
 N(1, ½²), no weight decay on them and shared BatchNorm are the settings of Havasi et al., ICLR 2021. Here the factors are
