@@ -87,7 +87,7 @@ SETTINGS = [
     case("checkpoint-every often", "train --checkpoint-every often", "checkpoint_every must be a number of steps|'often'"),
     case("unknown precision", "train --precision 8", "precision must be 32, 64, bf16-mixed or 16-mixed, got 8"),
     case("unknown strategy", "train --strategy dpp", "strategy must be ddp or fsdp (did you mean 'ddp'?), got 'dpp'"),
-    case("unknown optimizer", "train --optimizer adm", "optimizer must be sgd, adam, adamw or muon|did you mean 'adam'|got 'adm'"),
+    case("unknown optimizer", "train --optimizer adm", "adam, adamw or muon|did you mean 'adam'|got 'adm'"),
     case("unknown schedule", "train --schedule cosin", "schedule must be|did you mean 'cosine'?|got 'cosin'"),
     case("label smoothing 1", "train --label-smoothing 1", "label_smoothing must be less than 1, got 1"),
     case("validation 1", "train --validation 1", "validation must be less than 1, got 1"),
