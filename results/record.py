@@ -189,7 +189,9 @@ def format_section() -> str:
         results = json.loads(place.read_text(encoding="utf-8"))
         epochs = results["settings"].get("epochs", results["methods"][0]["epochs"])  # students may have others
         length = "" if epochs == "auto" else f", {epochs:g} epochs"
-        title = f"{results['title']}, {results['data']['train']:,} training rows{length}"
+        used = results["settings"].get("recipe")
+        recipe = f", recipe {used}" if used else ""
+        title = f"{results['title']}, {results['data']['train']:,} training rows{length}{recipe}"
         text = format_markdown(results).replace(f"# {results['title']}", f"### {title}", 1).strip()
         picture = f"![{title}: what methods are worth in networks, against latency](results/{name}/picture.svg)"
         parts += ["", text, "", *([describe_goal(results), ""] if name.startswith("cifar10") else []), picture]
