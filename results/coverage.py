@@ -41,6 +41,7 @@ from pluribus.decisions.conformal import build_sets, find_threshold, score_truth
 from pluribus.decisions.intervals import fit_regression_rules
 from pluribus.experiments import Job, run_jobs
 from pluribus.models import build
+from pluribus.reports.svg import MUTED, draw_svg, line_style, style_axes
 
 HERE = Path(__file__).parent
 WORK = HERE.parent / "runs" / "coverage"
@@ -152,6 +153,20 @@ def judge_risk(exceeded: int, runs: int) -> Json:
     return {"runs": runs, "exceeded": exceeded, "kept": exceeded == 0 or compute_binomial_cdf(exceeded - 1, runs, DELTA) <= 0.9}
 
 
+def draw_coverage(figure: Any, under_noise: dict[str, dict[str, float]]) -> None:
+    """The share of true classes in sets of 90 %, by the noise that was added to the digits, a line for each method."""
+    figure.set_size_inches(7, 4)
+    axes = figure.subplots()
+    for place, (method, shares) in enumerate(under_noise.items()):
+        axes.plot(
+            [float(noise) for noise in shares], [100 * share for share in shares.values()], label=method, **line_style(place)
+        )
+    axes.axhline(90, color=MUTED, linewidth=1)
+    axes.set(xlabel="standard deviation of the noise (pixels are from 0 to 1)", ylabel="true classes in sets of 90 %, %")
+    style_axes(axes)
+    figure.legend(loc="outside right center", frameon=False, fontsize=8)
+
+
 def main() -> None:
     methods = sorted(Spec.registry)
     cells = [(name, method, split) for name in SETS for method in methods for split in SPLITS]
@@ -199,6 +214,8 @@ def main() -> None:
         },
     }
     write_file(HERE / "ablations" / "coverage.json", (json.dumps(content, indent=1) + "\n").encode())
+    picture = draw_svg(lambda figure: draw_coverage(figure, content["under_noise"]))
+    write_file(HERE / "ablations" / "coverage.svg", picture)
     print(json.dumps(content["verdicts"], indent=1))
 
 
