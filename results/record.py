@@ -46,25 +46,25 @@ TABLES = (
 )
 COMPARISONS = {
     "cifar10-fast": (
-        "--data cifar10 --recipe fast --model fast-cnn:width=0.5 --tune 3 --seeds 3 --corruptions standard --shift-rows 500 "
-        f"--ood svhn --distil single,multihead:members=4 --methods {PHOTOS}"
+        "--data cifar10 --recipe fast-sgd --model fast-cnn:width=0.5 --tune 3 --seeds 3 --corruptions standard "
+        f"--shift-rows 500 --ood svhn --distil single,multihead:members=4 --methods {PHOTOS}"
     ),
     "cifar10-muon": (
-        "--data cifar10 --recipe fast-muon --validation 0 --seeds 3 --ood svhn --methods single,multihead,deep-ensemble"
+        "--data cifar10 --recipe fast --validation 0 --seeds 3 --ood svhn --methods single,multihead,deep-ensemble"
     ),
     "cifar10-few": (
-        "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast --model fast-cnn:width=0.5 --epochs 120 --warmup 4 "
+        "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast-sgd --model fast-cnn:width=0.5 --epochs 120 --warmup 4 "
         "--tune 3 --seeds 3 --corruptions standard --shift-rows 500 --ood svhn --distil single "
         "--student epochs=360,mixup=1,teacher_weight=1,teacher_members=one --methods single,deep-ensemble"
     ),
     "cifar10-methods": (
-        "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast --model fast-cnn:width=0.5 --epochs 40 --warmup 2 "
+        "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast-sgd --model fast-cnn:width=0.5 --epochs 40 --warmup 2 "
         "--tune 3 --seeds 3 --corruptions standard --shift-rows 500 --ood svhn --distil single "
         f"--student epochs=120,mixup=1,teacher_weight=1,teacher_members=one --methods {','.join(STAGES)}"
     ),
     "cifar10-long": (
-        "--data cifar10 --recipe fast --model fast-cnn:width=0.5 --epochs 24 --seeds 3 --corruptions standard --shift-rows 500 "
-        "--ood svhn --distil single,multihead:members=4 --student epochs=72,mixup=1,teacher_weight=1 "
+        "--data cifar10 --recipe fast-sgd --model fast-cnn:width=0.5 --epochs 24 --seeds 3 --corruptions standard "
+        "--shift-rows 500 --ood svhn --distil single,multihead:members=4 --student epochs=72,mixup=1,teacher_weight=1 "
         "--methods single,deep-ensemble"
     ),
     "mnist-fast": (

@@ -21,6 +21,7 @@ from torch.optim import Optimizer
 
 from ..core.errors import Unsupported
 from ..core.members import Converted
+from ..core.templates import TemplateLayer
 
 CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
@@ -112,15 +113,18 @@ def separate_convolutions(net: nn.Module, groups: list[dict[str, Any]]) -> list[
     """Give the weights of convolutions groups of their own, with `leading`.
 
     Args: the module that the parameters of the groups belong to; the groups. Raises: Unsupported if it has no convolution.
+    Convolutions whose weights are mixed from templates have none of their own, and are trained by SGD.
     """
     found: dict[int, int] = {}
+    mixed = False
     for module in net.modules():
+        mixed |= isinstance(module, TemplateLayer) and isinstance(module.affine.template, CONVOLUTIONS)
         named = {"weight": 0} if isinstance(module, CONVOLUTIONS) else {}
         for name, leading in (module.matrices if isinstance(module, Converted) else named).items():
             weight = getattr(module, name)
             if weight.dim() - leading > 2 and weight.requires_grad:
                 found[id(weight)] = leading
-    if not found:
+    if not found and not mixed:
         raise Unsupported(
             "the optimiser muon is for convolutions, and this network has none that it can train: use sgd or adamw"
         )

@@ -96,7 +96,7 @@ def test_members_stay_together_where_gradient_checkpointing_will_run_them_again(
 
 
 def test_an_answer_takes_fewer_rows_at_once_the_more_a_row_takes():
-    net = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(64 * 32 * 32, 10))
+    net = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 32 * 32, 10))
     ensemble = pluribus.ensemble(net, MCDropout(samples=20), example=torch.randn(2, 3, 32, 32)).eval()
     ensemble(torch.randn(2, 3, 32, 32))
     executor, rows = ensemble.executor, []

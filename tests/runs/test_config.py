@@ -70,7 +70,7 @@ def test_what_makes_no_sense_is_one_sentence(options, message):
 
 def test_a_recipe_gives_defaults_that_other_settings_override():
     config = build_config({"recipe": "fast", "epochs": 3, "model": "small-cnn"})
-    assert (config.optimizer, config.schedule, config.augment) == ("sgd", "linear", "small-crop-flip")
+    assert (config.optimizer, config.schedule, config.augment) == ("muon", "linear", "small-crop-alternate")
     assert (config.epochs, config.model) == (3, {"name": "small-cnn"})
     assert build_config({}).optimizer == "adamw"
 
@@ -95,7 +95,7 @@ def test_images_are_augmented_by_themselves_for_cifar_alone(name, found):
 
 def test_a_recipe_leaves_the_schedule_to_epochs_that_are_not_fixed():
     made = build_config({"recipe": "fast", "epochs": "auto"})
-    assert (made.epochs, made.schedule, made.optimizer, made.warmup) == ("auto", "wsd", "sgd", 0.8)
+    assert (made.epochs, made.schedule, made.optimizer, made.warmup) == ("auto", "wsd", "muon", 0.8)
     assert build_config({"recipe": "fast"}).schedule == "linear"
     again = build_config(made.model_dump(mode="json"))
     assert again == made

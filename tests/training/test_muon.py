@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import pluribus
-from pluribus import MIMO, BatchEnsemble, DeepEnsemble, Inner, Multihead, Single
+from pluribus import MIMO, BatchEnsemble, DeepEnsemble, Inner, Mixture, Multihead, Single
 from pluribus.core.errors import Unsupported
 from pluribus.training import Settings
 from pluribus.training.fit import fit
@@ -85,6 +85,7 @@ def test_a_step_does_not_depend_on_the_scale_of_weights_or_gradients():
         (BatchEnsemble(members=2), {"net.0.shared": None, "net.3.shared": None}),
         (Multihead(members=2), {"net.0.weight": None, "net.3.weight": None}),
         (Inner(copies=2), {"net.0.weights": 1, "net.3.weights": 1}),
+        (Mixture(members=2), {}),
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
@@ -100,6 +101,14 @@ def test_the_convolutions_of_a_method_are_found_each_with_its_axes(spec, convolu
     faster = [group for group in optimizer.param_groups if group["lr"] == pytest.approx(0.4)]
     assert faster
     assert all(group["leading"] is None for group in faster)
+
+
+def test_a_mixture_trains_by_sgd_under_the_fast_recipe():
+    """Its weights are mixed from one long vector: there is no matrix to be orthogonal."""
+    x, y = torch.randn(48, 1, 8, 8), torch.arange(48) % 3
+    ensemble = pluribus.ensemble(network(), Mixture(members=2), example=x[:2])
+    history = fit(ensemble, (x, y), epochs=20, batch_size=24, optimizer="muon", lr=0.05, **QUIET)
+    assert history[-1]["loss"] < history[0]["loss"]
 
 
 @pytest.mark.parametrize("spec", [Single(), MIMO(members=2), DeepEnsemble(members=2)], ids=lambda spec: spec.name)
