@@ -17,7 +17,7 @@ from .benchmark import (
     TREENET,
     TRIALS,
 )
-from .configurations import FAST, SEEDS, WIDTH
+from .configurations import FAST, HALF, SEEDS
 
 SINGLE: Json = {"name": "single"}
 METHODS: dict[str, Json] = {
@@ -43,7 +43,7 @@ LONG = (MULTIHEAD, MIMO, TREENET, BATCH_ENSEMBLE)
 """Trained for 250 epochs in the paper, the others for 200."""
 MODELS: dict[str, dict[str, Any]] = {
     "smoke": {"usual": "small-cnn:width=0.5", "thin": "small-cnn:width=0.25"},
-    "cpu": {"usual": {"name": "fast-cnn", "width": WIDTH}, "thin": {"name": "fast-cnn", "width": WIDTH / 2}},
+    "cpu": {"usual": {"name": "fast-cnn", "width": HALF}, "thin": {"name": "fast-cnn", "width": HALF / 2}},
     "paper": {"usual": "wrn-28-10", "thin": {"name": "wrn", "depth": 28, "width": 5}},
 }
 
