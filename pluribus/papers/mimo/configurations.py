@@ -30,7 +30,7 @@ At scale cpu one network has capacity to spare, as the paper's has: of 4,500 row
 rows it fits 88 % in the 8 epochs that two cores can give it, and has no room for a second function (by validation rows)."""
 SEEDS = {"smoke": 1, "cpu": 3, "paper": 3}
 WIDTH, HALF = 1.0, 0.5
-"""Of the fast network at scale cpu. A run takes two minutes of one core, or one where many methods are compared, half as wide."""
+"""Of the fast network at scale cpu. A run takes two minutes of one core, half as wide, for many methods, one."""
 
 
 def configure(scale: str, method: Any, seed: int, width: float = WIDTH, **changes: Any) -> Json:

@@ -24,7 +24,8 @@ RECIPE = Recipe(
         "smoke": Scale("100 digits, half of SmallCNN, 1 epoch, no tuning; 20 corrupted rows.", list_cells("smoke")),
         "cpu": Scale(
             "The fast network, half as wide, on 5,000 rows of CIFAR-100, the fast recipe, 40 epochs; every row has "
-            f"three trials on one seed, and is judged on three others; {CORRUPTIONS} of 500 test rows; latency of what is deployed.",
+            f"three trials on one seed, and is judged on three others; {CORRUPTIONS} of 500 test rows; latency of "
+            "what is deployed.",
             list_cells("cpu", data="cifar100"),
             ("cifar100",),
         ),
