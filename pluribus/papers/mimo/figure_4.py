@@ -230,8 +230,8 @@ RECIPE = Recipe(
         "smoke": Scale("100 digits, half of SmallCNN, 1 epoch.", list_cells("smoke")),
         "cpu": Scale(
             "Separation: the fast network on 5,000 rows of CIFAR-10, 40 epochs, ρ = 0, three seeds; 200 rows and 16 "
-            "combinations of the other inputs. Diversity: the same, half as wide, three members each. Trajectories: SmallCNN on "
-            "CIFAR-10, M = 3, 30 epochs, 200 test rows.",
+            "combinations of the other inputs. Diversity: the same, half as wide, three members each. Trajectories: SmallCNN "
+            "on CIFAR-10, M = 3, 30 epochs, 200 test rows.",
             list_cells("cpu"),
             ("cifar10",),
         ),
