@@ -37,7 +37,7 @@ APART_SIZE = 2**20
 CHUNK_SIZE = 2**20
 """Numbers in the largest tensor that an answer may take: about what caches hold, and what the allocator keeps at hand.
 
-Where each member runs alone it is twice as many, and for draws four times: fewer, larger passes cost less."""
+Where each member runs alone it is twice as many: fewer, larger passes cost less."""
 CHUNK_ROWS = 4096
 
 
@@ -209,8 +209,7 @@ class Executor:
             rows = max(1, min(CHUNK_ROWS, 2 * CHUNK_SIZE // largest))
             apart = plan.branched_size * rows >= APART_SIZE
             return rows if apart else max(1, min(rows, 2 * CHUNK_SIZE // together))
-        most = 4 * CHUNK_SIZE if ensemble.sampled else CHUNK_SIZE
-        return max(1, min(CHUNK_ROWS // members, most // max(together, plan.shared_size)))
+        return max(1, min(CHUNK_ROWS // members, CHUNK_SIZE // max(together, plan.shared_size)))
 
     def split(self, ensemble: "Ensemble") -> "list[Ensemble]":
         """Ensembles of a part of the members each, to run one after the other where all at once would take too much memory."""

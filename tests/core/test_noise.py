@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pluribus.core.noise import RoundedRate, arrange_like, compare_lanes, draw_mask, round_rate
+from pluribus.core.noise import FEW_WORDS, RoundedRate, arrange_like, compare_lanes, draw_mask, draw_words, round_rate
 
 
 def test_eight_lanes_of_a_word_are_compared_as_eight_bytes_would_be():
@@ -37,6 +37,28 @@ def test_masks_drop_their_rate_and_neighbours_know_nothing_of_one_another(rate):
 def test_a_rate_that_sixteen_bits_cannot_say_is_not_rounded():
     assert round_rate(1e-5) is None
     assert round_rate(0.25) == RoundedRate(8, 64)
+
+
+@pytest.mark.parametrize("count", [FEW_WORDS, FEW_WORDS + 1, 10 * FEW_WORDS])
+def test_all_bits_of_a_word_are_ones_as_often_as_zeros(count):
+    words = torch.cat([draw_words(count)[:count] for _ in range(2_000_000 // count)])
+    ones = torch.stack([(words >> bit) & 1 for bit in range(64)]).double().mean(1)
+    assert (ones - 0.5).abs().max() < 5 * 0.5 / len(words) ** 0.5
+
+
+@pytest.mark.parametrize("threshold", [26, 128])
+def test_words_at_the_corners_of_a_rectangle_know_nothing_of_one_another(threshold):
+    """Such words are mixed from four numbers, and without the mixing the first three would say what the fourth is."""
+    side, draws, rate = 512, 40, RoundedRate(8, threshold)
+    found = torch.zeros(8, dtype=torch.double)
+    for _ in range(draws):
+        kept = compare_lanes(draw_words(side * side), rate).view(side, side, 8).double() - (1 - rate.rate)
+        upper, lower = kept[torch.randperm(side)].chunk(2)
+        pairs = upper * lower  # [side / 2, side, 8]
+        left, right = pairs[:, torch.randperm(side)].chunk(2, dim=1)
+        found += (left * right).mean((0, 1)) / draws
+    spread = (rate.rate * (1 - rate.rate)) ** 2 / (draws * side * side / 4) ** 0.5
+    assert found.abs().max() < 5 * spread
 
 
 def test_the_same_seed_gives_the_same_mask():
