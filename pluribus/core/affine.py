@@ -123,9 +123,9 @@ class Affine:
         if self.linear and shared and x.dim() == 3 and self.outputs >= BATCHED_OUTPUTS and weight.numel() <= BATCHED_WEIGHTS:
             x, shared = x.expand(count, -1, -1), False
         if self.linear and not shared:
-            flat = x.flatten(1, -2)
+            flat = x if x.dim() == 3 else x.flatten(1, -2)
             y = flat @ weight.mT if bias is None else torch.baddbmm(bias.unsqueeze(1), flat, weight.mT)
-            return y.unflatten(1, x.shape[1:-1])
+            return y if x.dim() == 3 else y.unflatten(1, x.shape[1:-1])
         if self.linear:
             wide = self(x.squeeze(0), weight.flatten(0, 1), None if bias is None else bias.flatten())
             return wide.unflatten(-1, (count, -1)).movedim(-2, 0)

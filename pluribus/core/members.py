@@ -75,6 +75,9 @@ class Converted(nn.Module):
         return self.__dict__ | {"_computed": {}, "_remembered": None}  # a copy, or a file, does not need them
 
     def __getattr__(self, name: str) -> Any:
+        parameters = self.__dict__.get("_parameters", {})
+        if name in parameters:  # each pass asks for them: the way below takes twice as long
+            return parameters[name]
         try:
             return super().__getattr__(name)
         except AttributeError:

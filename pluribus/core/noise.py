@@ -81,7 +81,7 @@ def compare_lanes(words: Tensor, rate: RoundedRate) -> Tensor:
 
 @functools.cache
 def find_lane_constants(rate: RoundedRate) -> tuple[int, int, int, bool]:
-    """All bits but the highest, what is added to them, and one, in every lane; whether what lacks the highest bit is dropped."""
+    """In every lane: all bits but the highest, what is added to them, and one; and whether half or less is kept."""
     bits, half = rate.bits, 2 ** (rate.bits - 1)
     is_upper = rate.threshold > half  # else all that has the highest bit is kept
     least = rate.threshold - half if is_upper else rate.threshold
