@@ -43,6 +43,7 @@ class RoundedRate(NamedTuple):
         return self.threshold / 2**self.bits
 
 
+@functools.cache
 def round_rate(rate: float) -> RoundedRate | None:
     """In eight bits if they are enough, else in sixteen, else None.
 
