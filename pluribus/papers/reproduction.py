@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -41,6 +41,8 @@ class Reproduction:
     """The folder in which cells work."""
     data: Path | None = None
     """The folder of the data sets; None is the usual one."""
+    _finished: dict[str, Json] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """Cells that were read: a finished cell does not change, and there may be hundreds of them."""
 
     @property
     def title(self) -> str:
@@ -70,9 +72,13 @@ class Reproduction:
 
     def read_cells(self) -> dict[str, Json]:
         """Return the cells that are finished, by name: from their folders, or from the results that were recorded."""
-        recorded = results.read_result(self.out, self.recipe, self.scale).get("cells", {})
-        cells = {name: self.read_cell(name) or self._match(name, recorded.get(name)) for name in self.cells}
-        return {name: cell for name, cell in cells.items() if cell is not None}
+        known = self._finished
+        recorded = {} if known else results.read_result(self.out, self.recipe, self.scale).get("cells", {})
+        for name in self.cells:
+            cell = known.get(name) or self.read_cell(name) or self._match(name, recorded.get(name))
+            if cell is not None:
+                known[name] = cell
+        return {name: known[name] for name in self.cells if name in known}
 
     def read_states(self) -> tuple[int, list[str]]:
         """Return how many cells are finished, and what the others report."""

@@ -63,7 +63,7 @@ def save_result(out: Path, recipe: Recipe, scale: str, cells: dict[str, Json]) -
 
 
 def build_result(recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
-    """Return the result of the finished cells: rows and verdicts follow from them by the recipe's rules."""
+    """Return the result of the finished cells: once they are all there, rows and verdicts follow by the recipe's rules."""
     size = recipe.scales[scale]
     cells = {name: cells[name] for name in size.cells if name in cells}
     found = {name: cell["found"] for name, cell in cells.items()}
@@ -84,7 +84,7 @@ def build_result(recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
         "seeds": sorted(seeds),
         "seconds": round(sum(cell["seconds"] for cell in cells.values()), 1),
         "columns": dict(recipe.columns),
-        "rows": recipe.tabulate(found),
+        "rows": recipe.tabulate(found) if complete else [],
         "paper": list(recipe.published),
         "verdicts": [asdict(verdict) for verdict in verdicts],
         "figure": recipe.draw is not None,
