@@ -39,6 +39,9 @@ from ..core.spec import Keeps, Spec, require_choice, require_count, require_shar
 from ..core.surgery import Subject, carry_hooks
 
 INPUTS = (*AFFINE, nn.Embedding)
+SMALLEST = ((0.6, 3_000), (0.3, 7_000), (0.0, 18_000))
+"""Weights a member, by the least ρ that it is for: as MIMO, no smaller network gained two hundredths of its calibrated NLL
+(papers/mimo/results/capacity.cpu.json: the digits and MNIST)."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,8 @@ class MIMO(Spec):
 
     `first` and `last` name these layers; without them they are found by running the example, or taken in the order in which
     the layers were registered, which the first pass then checks. `input_repetition` is ρ, `batch_repetition` is r. The default
-    ρ = 0.6 is what networks with little capacity to spare need (results/ablations/mimo-digits.json); the paper's wide networks
-    on CIFAR were trained with ρ = 0.
+    ρ = 0.6 is what networks with little capacity to spare need (docs/mimo.md); the paper's wide networks on CIFAR were trained
+    with ρ = 0.
     `init="keep"` keeps a trained network's predictions; `init="fresh"` draws both layers anew.
     """
 
@@ -94,7 +97,21 @@ class MIMO(Spec):
                 f"the first layer, {first}, is frozen: each member's weights in it stay as they were drawn, and members can "
                 'part behind it only; unfreeze it, or let init="fresh" train it'
             )
+        ensemble.conversion.notes.extend(self.describe_capacity(subject))
         return ensemble
+
+    def describe_capacity(self, subject: Subject) -> list[str]:
+        """A note if the network is smaller than any that gained from so many members."""
+        each = sum(parameter.numel() for parameter in subject.net.parameters()) // self.members
+        least = next(weights for share, weights in SMALLEST if self.input_repetition >= share)
+        if each >= least:
+            return []
+        advice = "fewer members or a wider network" + (", or input_repetition=0.6" if self.input_repetition < 0.6 else "")
+        return [
+            f"too small for {self.members} members? It has {each:,} weights a member; with input_repetition="
+            f"{self.input_repetition:g}, networks with fewer than {least:,} gained nothing on digits and MNIST: try {advice} "
+            "(docs/mimo.md)"
+        ]
 
 
 def make_heads(layer: nn.Module, spec: MIMO) -> Heads:

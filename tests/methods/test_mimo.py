@@ -1,3 +1,7 @@
+import itertools
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -5,8 +9,11 @@ from torch import nn
 import pluribus
 from pluribus import MIMO, ConversionError, Views
 from pluribus.core.passes import Pass, call_in_pass
-from pluribus.methods.mimo import Merge, draw_dealing
+from pluribus.methods.mimo import SMALLEST, Merge, draw_dealing
+from pluribus.papers.mimo import capacity
 from tests.networks import NETWORKS, Backwards, DenseCNN, NestedMLP, ResidualCNN, images, vectors, words
+
+CAPACITY = Path(__file__).parents[2] / "papers" / "mimo" / "results" / "capacity.cpu.json"
 
 
 @pytest.mark.parametrize("members", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
@@ -233,3 +240,35 @@ def test_a_frozen_first_layer_is_told():
     net[0].requires_grad_(False)
     assert "the first layer, 0, is frozen" in words(pluribus.ensemble(net, pluribus.MIMO(members=2)).describe())
     assert "is frozen" not in words(pluribus.ensemble(net, pluribus.MIMO(members=2, init="fresh")).describe())
+
+
+def test_a_network_that_is_too_small_is_told():
+    small = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))  # 67 weights
+    told = words(pluribus.ensemble(small, MIMO(members=2)).describe())
+    assert "too small for 2 members? It has 33 weights a member" in told
+    assert "fewer than 3,000" in told
+    assert "or input_repetition=0.6" not in told
+    wide = nn.Sequential(nn.Linear(4, 1000), nn.ReLU(), nn.Linear(1000, 3))  # 8,003 weights
+    assert "too small" not in words(pluribus.ensemble(wide, MIMO(members=2)).describe())
+    told = words(pluribus.ensemble(wide, MIMO(members=2, input_repetition=0.3)).describe())
+    assert "4,001 weights a member; with input_repetition=0.3, networks with fewer than 7,000" in told
+    assert "or input_repetition=0.6" in told
+
+
+def test_the_smallest_networks_are_those_that_were_measured():
+    """No network with fewer weights a member gained 2 %, and the next larger one of those measured did."""
+    found = json.loads(CAPACITY.read_text())["cells"]
+    gains: dict[float, dict[float, float]] = {}
+    for name, width in itertools.product(("digits", "MNIST"), (0.125, 0.25, 0.5, 1, 2, 4)):
+        for count, share, times in itertools.product(capacity.MEMBERS, capacity.SHARES, capacity.REPETITIONS):
+            cells = {key: cell["found"] for key, cell in found.items()}
+            ours = capacity.collect(cells, name, width, capacity.name_mimo(count, share, times))
+            theirs = capacity.collect(cells, name, width, capacity.name_single(times))
+            if ours:
+                gain = 1 - capacity.average(ours, "calibrated_nll") / capacity.average(theirs, "calibrated_nll")
+                each = capacity.average(theirs, "weights") / count
+                gains.setdefault(share, {})[each] = max(gain, gains.get(share, {}).get(each, -1.0))
+    for share, least in SMALLEST:
+        assert max(gain for each, gain in gains[share].items() if each < least) < 0.02
+        smallest = min(each for each, gain in gains[share].items() if gain >= 0.02)
+        assert 0 <= smallest - least < 0.06 * least

@@ -104,7 +104,7 @@ def build_table(
         scales={
             "smoke": Scale("100 digits, a quarter of ResNet-8, 1 epoch.", list_cells("smoke", rows)),
             "cpu": Scale(
-                "The fast residual network with 32 filters on CIFAR-10, the recipe fast-sgd, 8 epochs; 500 corrupted test rows; "
+                "The fast residual network with 32 filters on CIFAR-10, the recipe fast-sgd, 8 epochs; 500 corrupted rows; "
                 "three seeds.",
                 list_cells("cpu", rows),
                 ("cifar10",),

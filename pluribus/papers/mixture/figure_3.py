@@ -156,8 +156,8 @@ RECIPE = Recipe(
     scales={
         "smoke": Scale("100 digits, a quarter of ResNet-8, 1 epoch.", list_cells("smoke")),
         "cpu": Scale(
-            "The fast residual network with 32 filters on CIFAR-10, the recipe fast-sgd, 8 epochs; five budgets, three numbers of "
-            "members; BatchEnsemble and MIMO with fewer parameters by narrower networks; three seeds.",
+            "The fast residual network with 32 filters on CIFAR-10, the recipe fast-sgd, 8 epochs; five budgets, three numbers "
+            "of members; BatchEnsemble and MIMO with fewer parameters by narrower networks; three seeds.",
             list_cells("cpu"),
             ("cifar10",),
             {"CIFAR-100": "the set is not among those that can be had; CIFAR-10 stands for it"},

@@ -25,8 +25,8 @@ TRAININGS: dict[str, Json] = {
         "validation": 0.0,
     },
 }
-"""At scale cpu the fast recipe with SGD, by which the paper trains: Muon would train all methods but mixtures, whose convolutions
-have no weights of their own. At scale paper the published settings. Coefficients are never decayed."""
+"""At scale cpu the fast recipe with SGD, by which the paper trains: Muon would train all methods but mixtures, whose
+convolutions have no weights of their own. At scale paper the published settings. Coefficients are never decayed."""
 NETWORKS: dict[str, tuple[Json, float]] = {
     "smoke": ({"name": "resnet", "depth": 8}, 0.25),
     "cpu": ({"name": "fast-resnet"}, 0.5),
