@@ -289,6 +289,8 @@ def test_frozen_draws_repeat_and_their_members_are_plain(row, case, tmp_path):
         torch.testing.assert_close(frozen.fold()(x), answers, rtol=0, atol=1e-10)
     for index in range(row.members):
         torch.testing.assert_close(frozen.member(index)(x), answers[index], rtol=0, atol=1e-10)
+        with torch.no_grad():
+            torch.testing.assert_close(frozen.member(index)(x), answers[index], rtol=0, atol=1e-10)
     again = pluribus.load(pluribus.save(frozen, tmp_path / "frozen"), net).eval()
     torch.testing.assert_close(again(x), answers, rtol=0, atol=1e-12)
 

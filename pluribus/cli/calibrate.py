@@ -15,6 +15,7 @@ from .streams import print_json
 @app.command(
     epilog="[bold]Examples[/]\n\npluribus calibrate runs/… --coverage 0.9\n\n"
     "pluribus calibrate runs/… --risk 0.01 --coverage 0.95 --false-alarms 0.05 --ood fashion-mnist\n\n"
+    "pluribus calibrate runs/… --false-alarms 0.01 --alarm distance\n\n"
     "pluribus calibrate runs/… --data other-rows.csv --coverage 0.8"
 )
 def calibrate(
@@ -34,6 +35,10 @@ def calibrate(
     ood: Annotated[
         str | None,
         typer.Option(metavar="NAME|PATH", help="foreign rows, by which the score of the alarm is chosen", show_default=False),
+    ] = None,
+    alarm: Annotated[
+        Literal["confidence", "entropy", "mutual-information", "energy", "distance"] | None,
+        typer.Option(help="the score of the alarm [the best by --ood, else entropy]", show_default=False),
     ] = None,
     data: Annotated[
         str | None,
@@ -69,6 +74,7 @@ def calibrate(
         record = calibrate_run(
             *(run, coverage, risk, false_alarms, ood, data, split, sets, scale, delta),
             report=lambda rows: progress.advance(task, rows),
+            alarm=alarm,
         )
     if as_json:
         print_json(record)

@@ -13,22 +13,25 @@ from torch import Tensor
 from ..core.predictive import Predictive, PredictiveSummary
 from ..metrics.ood_detection import auroc
 
-AlarmScore = Literal["confidence", "entropy", "mutual-information", "energy"]
+AlarmScore = Literal["confidence", "entropy", "mutual-information", "energy", "distance"]
 ALARM_SCORES: tuple[AlarmScore, ...] = get_args(AlarmScore)
 DEFAULT_SCORE: AlarmScore = "entropy"
 
 
-def list_alarm_scores(p: Predictive | PredictiveSummary) -> tuple[AlarmScore, ...]:
-    """The scores that a prediction has: mutual information needs two members, energy their logits."""
+def list_alarm_scores(p: Predictive | PredictiveSummary, has_distance: bool = False) -> tuple[AlarmScore, ...]:
+    """The scores that a prediction has: mutual information needs two members, energy their logits, a distance its features."""
     members = len(p.outputs) if isinstance(p, Predictive) else p.count
     left_out = {"mutual-information"} if members == 1 else set()
+    left_out |= set() if has_distance else {"distance"}
     if not isinstance(p, Predictive) or p.outputs.dim() < 3 or p.outputs.shape[2] == 1:
         left_out |= {"energy"}
     return tuple(score for score in ALARM_SCORES if score not in left_out)
 
 
-def score_strangeness(p: Predictive | PredictiveSummary, by: AlarmScore) -> Tensor:
+def score_strangeness(p: Predictive | PredictiveSummary, by: AlarmScore, distance: Tensor | None = None) -> Tensor:
     """How unlike the training data each row is, `[B]` in double precision.
+
+    `distance` `[B]` is that of `feature_distance.py`.
 
     "confidence" is minus the probability of the most probable class; "entropy" that of the averaged probabilities;
     "mutual-information" what the members disagree about; "energy" is −log Σ exp(logits), averaged over the members (Liu et al.,
@@ -46,6 +49,10 @@ def score_strangeness(p: Predictive | PredictiveSummary, by: AlarmScore) -> Tens
         found = p.mutual_information
     elif by == "energy" and isinstance(p, Predictive):
         found = -p.outputs.double().logsumexp(2).mean(0)
+    elif by == "distance" and distance is not None:
+        found = distance
+    elif by == "distance":
+        raise ValueError("the alarm is by the distance of features: pass the distance of each row")
     elif by == "energy":
         raise ValueError("energy needs the members' logits: predict with members=True")
     else:

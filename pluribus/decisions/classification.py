@@ -46,8 +46,13 @@ class ClassificationRules:
         """Whether a prediction must keep its members."""
         return self.false_alarms is not None and self.alarm_score == "energy"
 
-    def decide(self, p: Predictive | PredictiveSummary) -> "Decisions":
-        """What to say about each of B rows.
+    @property
+    def needs_features(self) -> bool:
+        """Whether a decision needs the rows' distance to the training rows."""
+        return self.false_alarms is not None and self.alarm_score == "distance"
+
+    def decide(self, p: Predictive | PredictiveSummary, distance: Tensor | None = None) -> "Decisions":
+        """What to say about each of B rows; `distance` `[B]` is that of `feature_distance.py`.
 
         >>> rules = ClassificationRules(rows=99, coverage=0.9, set_score="lac", set_threshold=0.7)
         >>> rules.decide(Predictive(torch.tensor([[[0.6, 0.35, 0.05]]]).log())).describe("abc")
@@ -58,7 +63,7 @@ class ClassificationRules:
         is_answered = None if self.risk is None else confidence.double() > self.least_confidence
         is_foreign = None
         if self.false_alarms is not None:
-            is_foreign = score_strangeness(p, self.alarm_score) > self.alarm_threshold
+            is_foreign = score_strangeness(p, self.alarm_score, distance) > self.alarm_threshold
         return Decisions(p.labels, confidence, sets, is_answered, is_foreign)
 
     def explain(self) -> list[str]:
@@ -142,6 +147,8 @@ def fit_classification_rules(
     sets: SetScore = "raps",
     delta: float = DELTA,
     seed: int = 0,
+    alarm: AlarmScore | None = None,
+    distances: tuple[Tensor, Tensor | None] | None = None,
 ) -> ClassificationRules:
     """Fit the rules that are asked for.
 
@@ -153,6 +160,8 @@ def fit_classification_rules(
         foreign: the prediction of rows that are unlike the training data. Half of the held-out rows then choose the score of
             the alarm, and the other half its threshold. Without them the score is the entropy.
         sets: "lac", "aps" or "raps".
+        alarm: the score of the alarm, whatever foreign rows say.
+        distances: of the held-out and of the foreign rows to the training rows (`feature_distance.py`), for the alarm.
 
     Raises:
         ValueError: nothing is asked for, a share is not between 0 and 1, or some rows have no finite answer.
@@ -170,22 +179,34 @@ def fit_classification_rules(
     if risk is not None:
         changes["least_confidence"] = find_safe_confidence(p.confidence, p.labels == targets.view_as(p.labels), risk, delta)
     if false_alarms is not None:
-        changes |= fit_alarm(p, foreign, false_alarms, seed)
+        changes |= fit_alarm(p, foreign, false_alarms, seed, alarm, distances or (None, None))
+    elif alarm is not None:
+        raise ValueError(f"alarm={alarm!r} is the score of an alarm: say how many false alarms may be, as in false_alarms=0.05")
     return ClassificationRules(**{**found.__dict__, **changes})
 
 
 def fit_alarm(
-    p: Predictive | PredictiveSummary, foreign: Predictive | PredictiveSummary | None, false_alarms: float, seed: int
+    p: Predictive | PredictiveSummary,
+    foreign: Predictive | PredictiveSummary | None,
+    false_alarms: float,
+    seed: int,
+    alarm: AlarmScore | None = None,
+    distances: tuple[Tensor | None, Tensor | None] = (None, None),
 ) -> dict[str, object]:
     """The score of the alarm and its threshold, by name."""
     if not 0 < false_alarms < 1:
         raise ValueError(f"false_alarms must be between 0 and 1, got {false_alarms}")
-    if foreign is None:
-        return {"alarm_threshold": find_threshold(score_strangeness(p, DEFAULT_SCORE), 1 - false_alarms)}
+    if foreign is None or alarm is not None:
+        chosen = alarm or DEFAULT_SCORE
+        scores = score_strangeness(p, chosen, distances[0]).cpu()
+        return {"alarm_score": chosen, "alarm_threshold": find_threshold(scores, 1 - false_alarms)}
     order = torch.randperm(len(p), generator=torch.Generator().manual_seed(seed))
     choosing, fitting = order[: len(p) // 2], order[len(p) // 2 :]
-    own = {score: score_strangeness(p, score).cpu() for score in list_alarm_scores(p)}
-    others = {score: score_strangeness(foreign, score).cpu() for score in own}
+    names = list_alarm_scores(p, has_distance=None not in distances)
+    own, others = (
+        {score: score_strangeness(rows, score, distance).cpu() for score in names}
+        for rows, distance in zip((p, foreign), distances, strict=True)
+    )
     best = choose_alarm_score({score: values[choosing] for score, values in own.items()}, others)
     return {"alarm_score": best, "alarm_threshold": find_threshold(own[best][fitting], 1 - false_alarms)}
 

@@ -21,7 +21,7 @@ class ClassificationRecord(Schema):
     delta: Level
     least_confidence: Number
     false_alarms: Level | None
-    alarm_score: Literal["confidence", "entropy", "mutual-information", "energy"]
+    alarm_score: Literal["confidence", "entropy", "mutual-information", "energy", "distance"]
     alarm_threshold: Number
 
 
@@ -37,7 +37,8 @@ class RegressionRecord(Schema):
 
 
 class CalibrationRecord(Schema):
-    """The whole file. `weights` is the digest of the weights that the rules belong to, `checked` what they do on test rows."""
+    """The whole file. `weights` is the digest of the weights that the rules belong to, `checked` what they do on test rows, and
+    `features` the digest of calibration.safetensors, which has what an alarm by the distance of features needs."""
 
     cure: ClassVar[str] = "fit the rules again with `pluribus calibrate`"
 
@@ -48,3 +49,4 @@ class CalibrationRecord(Schema):
     rows: Size
     rules: Annotated[ClassificationRecord | RegressionRecord, Field(discriminator="kind")]
     checked: Scores | None
+    features: Text | None = None

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..core.errors import FileError
+from ..core.errors import FileError, Unsupported
 from ..core.predictive import Predictive, PredictiveSummary
 from ..data import Data
 from ..data.dataset import Part
 from ..data.preparation import Preparation
 from ..decisions.abstention import DELTA
+from ..decisions.alarms import AlarmScore
 from ..decisions.classification import ClassificationRules, fit_classification_rules
 from ..decisions.conformal import SetScore
 from ..decisions.intervals import RegressionRules, Scale, fit_regression_rules
@@ -25,6 +26,7 @@ from .evaluation_case import EvaluationCase
 from .loading import load_rows, load_run
 from .robustness import load_out_of_distribution
 from .run_folder import Run, open_run
+from .training_distance import learn_distance, measure_distance, write_distance
 
 CALIBRATION = "calibration.json"
 DEFAULT_COVERAGE = 0.9
@@ -44,6 +46,7 @@ def calibrate_run(
     delta: float = DELTA,
     trust: Trust = False,
     report: Callable[[int], None] | None = None,
+    alarm: AlarmScore | None = None,
 ) -> dict[str, Any]:
     """Fit rules on held-out rows of the run in the folder `path`, and write them to calibration.json there.
 
@@ -56,7 +59,7 @@ def calibrate_run(
     data, part = load_held_out(run, config, about, preparation, split, other)
     case = EvaluationCase(made, data, part, config.seed, report)
     if made.task == "regression":
-        check_regression_wishes(risk, false_alarms, ood)
+        check_regression_wishes(risk, false_alarms, ood, alarm)
         coverage = DEFAULT_COVERAGE if coverage is None else coverage
     elif coverage is None and risk is None and false_alarms is None:
         coverage = DEFAULT_COVERAGE
@@ -64,19 +67,39 @@ def calibrate_run(
         raise ConfigError("--ood chooses the score of the alarm: say how many false alarms may be, as in --false-alarms 0.05")
     if scale is not None and made.task == "classification":
         raise ConfigError("--scale is for the intervals of a regression, and this is a classification: leave it out")
-    p, y = predict_part(case, part, keep_members=ood is not None)
+    if alarm is not None and false_alarms is None:
+        raise ConfigError(
+            f"--alarm {alarm} is the score of an alarm: say how many false alarms may be, as in --false-alarms 0.05"
+        )
+    p, y = predict_part(case, part, keep_members=ood is not None or alarm == "energy")
     foreign = None
+    strangers: Part | None = None
     if ood is not None:
         strange, _ = load_out_of_distribution(case, ood, config.data_dir)
-        foreign = predict_part(case, Part(strange, torch.zeros(len(strange), dtype=torch.long)), keep_members=True)[0]
+        strangers = Part(strange, torch.zeros(len(strange), dtype=torch.long))
+        foreign = predict_part(case, strangers, keep_members=True)[0]
+    distance = None
+    if alarm == "distance" or (alarm is None and foreign is not None):
+        training = load_rows(config, about, preparation, "train", None)[1]
+        try:
+            distance = learn_distance(made, training, preparation, config.seed)
+        except Unsupported as error:
+            if alarm is not None:
+                raise ConfigError(f"--alarm distance: {error}") from error
+
+    def measure(rows: Part | None) -> Tensor | None:
+        return None if distance is None or rows is None else measure_distance(distance, made, rows, preparation)
+
     rules: Rules
     try:
         if made.task == "regression":
             assert coverage is not None
             rules = fit_regression_rules(p, y, coverage, scale, config.seed)
         else:
-            seed = config.seed
-            rules = fit_classification_rules(p, y, coverage, risk, false_alarms, foreign, sets=sets, delta=delta, seed=seed)
+            own = measure(part)
+            distances = None if own is None else (own, measure(strangers))
+            wishes = (coverage, risk, false_alarms, foreign, sets, delta, config.seed, alarm, distances)
+            rules = fit_classification_rules(p, y, *wishes)
     except ValueError as error:
         raise ConfigError(str(error)) from error
     record = {
@@ -86,7 +109,8 @@ def calibrate_run(
         "ood": ood,
         "rows": len(part),
         "rules": {"kind": made.task} | asdict(rules),
-        "checked": check_rules(rules, case, run, config, about, preparation, foreign) if split != "test" else None,
+        "checked": check_rules(rules, case, config, about, foreign, measure, strangers) if split != "test" else None,
+        "features": write_distance(run, distance.known) if distance is not None and needs_features(rules) else None,
     }
     run.write_json(CALIBRATION, record)
     return record
@@ -109,9 +133,9 @@ def load_held_out(
     return data, part
 
 
-def check_regression_wishes(risk: float | None, false_alarms: float | None, ood: str | None) -> None:
+def check_regression_wishes(risk: float | None, false_alarms: float | None, ood: str | None, alarm: str | None) -> None:
     """Raise ConfigError for rules that only classes have."""
-    for name, value in (("--risk", risk), ("--false-alarms", false_alarms), ("--ood", ood)):
+    for name, value in (("--risk", risk), ("--false-alarms", false_alarms), ("--ood", ood), ("--alarm", alarm)):
         if value is not None:
             raise ConfigError(f"{name} is for classes, and this is a regression: it has intervals, as in --coverage 0.9")
 
@@ -128,16 +152,16 @@ def predict_part(case: EvaluationCase, part: Part, keep_members: bool) -> tuple[
 def check_rules(
     rules: Rules,
     case: EvaluationCase,
-    run: Run,
     config: Config,
     about: dict[str, Any],
-    preparation: Preparation,
     foreign: Predictive | PredictiveSummary | None,
+    measure: Callable[[Part | None], Tensor | None],
+    strangers: Part | None,
 ) -> dict[str, Any] | None:
     """What the rules do on the test rows, which they were not fitted on; None if there are none."""
     if not about["test"]:
         return None
-    _, part = load_rows(config, about, preparation, "test", None)
+    _, part = load_rows(config, about, case.data.preparation, "test", None)
     p, y = predict_part(case, part, keep_members=rules.needs_members)
     if isinstance(rules, RegressionRules):
         found = rules.decide(p)
@@ -146,7 +170,8 @@ def check_rules(
             "coverage": found.hold(y).flatten(1).all(1).double().mean().item(),
             "width": found.width.mean().item(),
         }
-    decided = rules.decide(p)
+    is_far = rules.needs_features
+    decided = rules.decide(p, measure(part) if is_far else None)
     checked: dict[str, Any] = {"rows": len(part)}
     wrong = (decided.labels != y.view_as(decided.labels)).double()
     if decided.sets is not None:
@@ -164,10 +189,15 @@ def check_rules(
     if decided.is_foreign is not None:
         checked["false_alarms"] = decided.is_foreign.double().mean().item()
         if foreign is not None:
-            caught = rules.decide(foreign).is_foreign
+            caught = rules.decide(foreign, measure(strangers) if is_far else None).is_foreign
             assert caught is not None
             checked["caught"] = caught.double().mean().item()
     return checked
+
+
+def needs_features(rules: Rules | None) -> bool:
+    """Whether a decision by these rules needs the rows' distance to the training rows."""
+    return isinstance(rules, ClassificationRules) and rules.needs_features
 
 
 def read_rules(run: Run) -> Rules | None:

@@ -25,14 +25,16 @@ from ..data.archives import read_arrays
 from ..data.image_folder import decode
 from ..data.npz import to_single
 from ..data.table_files import SUFFIXES, read_table
-from ..decisions.classification import Decisions
+from ..decisions.classification import ClassificationRules
+from ..decisions.feature_distance import TrainingDistance
 from ..decisions.intervals import Intervals
-from .calibration import CALIBRATION, Rules, read_rules
+from .calibration import CALIBRATION, Rules, needs_features, read_rules
 from .config import ConfigError
 from .consent import Trust
 from .evaluation_case import EVALUATION_SEED
 from .loading import load_run, set_samples
 from .run_folder import open_run
+from .training_distance import read_distance
 
 NO_ANSWER = "the network's answer is not finite"
 HIDDEN = ("probabilities", "set", "answered", "foreign", "error")
@@ -84,6 +86,7 @@ def predict_files(
             report(f"the rules of {run.path / CALIBRATION} are left out: they were fitted with all members")
     keeps_members = rules is not None and rules.needs_members
     asked: list[AnytimePredictive] = []
+    distance: TrainingDistance | None = None
     lost, first, total = 0, "", 0
     for number, file in enumerate(files):
         rows = read_rows(file, preparation, tuple(about["shape"]), config.data.get("header"))
@@ -96,7 +99,11 @@ def predict_files(
             asked.append(p)
         else:
             p = made.predict(x, members=members) if members is not None else predict_all(made, x, keeps_members)
-        decided = list(format_decisions(rules, p, about["classes"], preparation))
+        far = None
+        if needs_features(rules) and len(x):
+            distance = distance or read_distance(run, made, run.read_json(CALIBRATION)["features"] or "", x)
+            far = distance.measure(x)
+        decided = list(format_decisions(rules, p, about["classes"], preparation, far))
         for row, answer in enumerate(format_predictions(made, p, about["classes"], preparation)):
             found = {"file": str(file), "row": row} | join_answer(answer, decided[row] if decided else {})
             total += 1
@@ -133,9 +140,13 @@ def predict_all(ensemble: Ensemble, x: Tensor, keep_members: bool) -> Predictive
 
 
 def format_decisions(
-    rules: Rules | None, p: Predictive | PredictiveSummary, classes: Sequence[str], preparation: Preparation
+    rules: Rules | None,
+    p: Predictive | PredictiveSummary,
+    classes: Sequence[str],
+    preparation: Preparation,
+    distance: Tensor | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """What the rules say about each row of a prediction; nothing without rules."""
+    """What the rules say about each row of a prediction; nothing without rules. An alarm may need the rows' `distance`."""
     if rules is None:
         return
     if p.task == "regression":
@@ -145,8 +156,8 @@ def format_decisions(
         for low, high, noise in zip(*(each.flatten().tolist() for each in (found.low, found.high, found.noise)), strict=True):
             yield {"low": low, "high": high, "noise": noise}
         return
-    decided = rules.decide(p)
-    assert isinstance(decided, Decisions)
+    assert isinstance(rules, ClassificationRules)
+    decided = rules.decide(p, distance)
     for row, text in enumerate(decided.describe(classes)):
         said: dict[str, Any] = {"answer": text}
         if decided.sets is not None:

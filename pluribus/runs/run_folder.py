@@ -9,6 +9,7 @@ weights.safetensors  the trained ensemble (and weights.json, which is readable)
 result.json          the test scores; its presence says that the run is finished
 evaluation.json      the results of `pluribus evaluate`
 calibration.json     the rules that `pluribus calibrate` fits: sets, intervals, when not to answer, alarms
+calibration.safetensors  what an alarm by the distance of features knows of the training rows
 judgement.json       the same, for a comparison, with rows.safetensors: a few numbers of every test row
 trial.json           of a trial of `compare --tune`, which has no weights and no scores of test rows: how it ended
 """

@@ -56,6 +56,36 @@ def test_a_classification_names_sets_withholds_answers_and_raises_alarms(pluribu
     assert "left out" in others.err
 
 
+def test_the_alarm_may_be_by_the_distance_to_training_rows(pluribus, work):
+    assert pluribus(f"{TRAIN} --data digits --method mc-dropout:samples=3 --validation 0.3").code == 0
+    told = pluribus("calibrate run --false-alarms 0.05 --alarm distance")
+    assert told.code == 0, told.err
+    assert "alarm where distance is above" in told.out
+    assert "false alarms" in told.out
+    noise = np.random.RandomState(0).randint(0, 256, (50, 1, 8, 8)).astype(np.uint8)
+    npz("new.npz", x=np.concatenate([load("digits").test.x[:50].numpy(), noise]))(work)
+    rows = read_lines(pluribus("predict run new.npz --json"))
+    assert sum(row["foreign"] for row in rows[:50]) < 10
+    assert sum(row["foreign"] for row in rows[50:]) > 45
+    file = work / "run" / "calibration.safetensors"
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(content)
+    refused = pluribus("predict run new.npz")
+    assert refused.code == 2
+    assert "belongs to other rules" in refused.err
+    file.unlink()
+    refused = pluribus("predict run new.npz")
+    assert refused.code == 2
+    assert "is missing" in refused.err
+    assert "pluribus calibrate" in refused.err
+    by_foreign_rows = pluribus("calibrate run --false-alarms 0.05 --ood noise --json")
+    (record,) = read_lines(by_foreign_rows)
+    assert record["rules"]["alarm_score"] == "distance"
+    assert file.is_file()
+    assert pluribus("calibrate run --coverage 0.9 --alarm distance").code == 2
+
+
 @pytest.mark.parametrize("method", ["single", "deep-ensemble:members=2"])
 def test_intervals_of_large_skewed_targets_hold_their_coverage(pluribus, work, method):
     """Houses: prices about 2e5 with skewed noise. 300 test rows, 170 or 85 rows for the threshold: σ = 0.028 or 0.037."""

@@ -21,10 +21,11 @@ def test_scores_by_hand():
         "entropy": entropy,
         "mutual-information": entropy - own,
         "energy": -(math.log(4) + math.log(2)) / 2,
+        "distance": 2.5,
     }
     assert set(expected) == set(ALARM_SCORES)
     for score, value in expected.items():
-        assert score_strangeness(p, score).item() == pytest.approx(value, abs=1e-12), score
+        assert score_strangeness(p, score, torch.tensor([2.5])).item() == pytest.approx(value, abs=1e-12), score
 
 
 def test_scores_that_a_prediction_lacks_are_not_offered():
@@ -33,6 +34,9 @@ def test_scores_that_a_prediction_lacks_are_not_offered():
     assert "energy" not in list_alarm_scores(p.summarize())
     with pytest.raises(ValueError, match="members=True"):
         score_strangeness(p.summarize(), "energy")
+    assert "distance" not in list_alarm_scores(p)
+    with pytest.raises(ValueError, match="pass the distance of each row"):
+        score_strangeness(p, "distance")
 
 
 def test_the_rate_of_false_alarms_is_that_of_the_rank_although_the_score_was_chosen():
