@@ -41,7 +41,7 @@ class TuningPlan(Schema):
     """How methods are tuned: the trials of each method, and the score that decides between them."""
 
     trials: Size
-    score: Literal["calibrated_nll", "rmse"]
+    score: Literal["calibrated_nll", "nll", "rmse"]
 
 
 class CompareFile(Schema):

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.errors import NonFiniteWeights, Unsupported
 from ..data.dataset import Task
 from ..file_formats.run_files import read_metrics
-from ..metrics.regression import rmse
+from ..metrics.regression import gaussian_nll, rmse
 from ..metrics.temperature import LOG_PRIOR, calibrated_nll
 from ..models.registry import ModelError
 from ..training.lightning_module import Diverged
@@ -74,17 +74,19 @@ def run_trial(
         file.unlink(missing_ok=True)
 
 
-def name_score(task: Task) -> str:
-    """The score that decides between trials.
+def name_score(task: Task, has_noise: bool = False) -> str:
+    """The score that decides between trials; a regression may predict the noise of its targets.
 
-    >>> name_score("classification")
-    'calibrated_nll'
+    >>> name_score("classification"), name_score("regression"), name_score("regression", has_noise=True)
+    ('calibrated_nll', 'rmse', 'nll')
     """
-    return "calibrated_nll" if task == "classification" else "rmse"
+    if task == "classification":
+        return "calibrated_nll"
+    return "nll" if has_noise else "rmse"
 
 
 def score_validation(run: Run) -> float:
-    """The calibrated NLL of the validation rows of a finished run, or, of a regression, their RMSE.
+    """The calibrated NLL of the validation rows of a finished run, or, of a regression, their RMSE; their NLL if it has noise.
 
     Validation rows may be so few that all are right: a prior keeps their temperature from zero.
     """
@@ -92,4 +94,6 @@ def score_validation(run: Run) -> float:
     data, rows = load_rows(config, about, preparation, "validation", None)
     found = predict_held_out(EvaluationCase(made, data, rows, config.seed), rows)
     assert found is not None  # `load_rows` raises if there are none
-    return calibrated_nll(*found, prior=LOG_PRIOR) if name_score(data.task) == "calibrated_nll" else rmse(*found)
+    if data.task == "classification":
+        return calibrated_nll(*found, prior=LOG_PRIOR)
+    return rmse(*found) if config.target_noise is None else gaussian_nll(*found)

@@ -15,8 +15,11 @@ def test_methods_are_compared_by_the_likelihood_of_their_own_noise():
     net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
     methods = [pluribus.Single(), pluribus.DeepEnsemble(members=2)]
     found = pluribus.compare(
-        net, (x[:200], y[:200]), test=(x[200:], y[200:]), methods=methods, seeds=2, epochs=2, noise="gaussian", progress=False
+        *(net, (x[:200], y[:200])),
+        **{"test": (x[200:], y[200:]), "methods": methods, "seeds": 2, "tune": 2},
+        **{"epochs": 2, "noise": "gaussian", "progress": False},
     )
+    assert found.results["tuning"]["score"] == "nll"
     assert found.results["settings"]["noise"] == "gaussian"
     for method in found.results["methods"]:
         assert {"nll", "calibrated_nll", "crps", "coverage_95", "width_95"} <= set(method["scores"])

@@ -54,6 +54,19 @@ def test_a_regression_is_scored_by_its_rmse_in_the_units_of_the_targets(tmp_path
     assert record["score"] == pytest.approx(last, rel=1e-5)
 
 
+def test_a_regression_that_predicts_its_noise_is_scored_by_the_likelihood_of_both(tmp_path):
+    data = make_rows(task="regression")
+    options = OPTIONS | {"noise": "gaussian"}
+    with passed_objects({"<rows>": data}):
+        train_run(build_config(options), tmp_path / "run", progress=False)
+        made, config, _, _ = load_run(Run(tmp_path / "run"))
+        rows = split_rows(config, data)[1]
+        p, y = made.predict(rows.x), rows.y.double().unsqueeze(1)
+        variance = p.variance.double()
+        by_hand = (0.5 * (2 * torch.pi * variance).log() + (y - p.mean.double()) ** 2 / (2 * variance)).mean().item()
+        assert score_validation(Run(tmp_path / "run")) == pytest.approx(by_hand, abs=1e-6)
+
+
 def test_test_rows_are_not_read(tmp_path):
     records = [run(tmp_path / str(seed), make_rows(test_seed=seed)) for seed in (0, 1)]
     assert records[0] | {"seconds": 0} == records[1] | {"seconds": 0}
