@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from .ensemble import Ensemble
     from .execution import Executor
 
-TRUNK_SHARE = 0.02
-"""From this share of all FLOPs on, what members have in common is computed once."""
 LOOP = Plan(Branch("loop"))
 
 
@@ -133,11 +131,11 @@ def measure_sizes(twin: "Ensemble", executor: "Executor", plan: Plan, calls: "Ca
     shared, branched = (max(sizes, default=2) // 2 for sizes in (calls.sizes[:after], calls.sizes[after:]))
     modules = dict(twin.net.named_modules())
     noisy = any(isinstance(modules[name], nn.modules.dropout._DropoutNd) for name in calls.order[:at])
-    has_trunk = noisy
+    share = 1.0 if noisy else 0.0
     if not noisy and at > 0:
         run = lambda: executor.run_alone(twin, pytrees.copy_tensors(two), 0, plan, probe)  # noqa: E731
-        has_trunk = measure_trunk(run, modules[branch.name]) > TRUNK_SHARE
-    return replace(plan, shared_size=shared, branched_size=branched, has_trunk=has_trunk)
+        share = measure_trunk(run, modules[branch.name])
+    return replace(plan, shared_size=shared, branched_size=branched, trunk_share=share)
 
 
 def measure_trunk(run: Callable[[], Any], part: nn.Module) -> float:

@@ -37,7 +37,8 @@ APART_SIZE = 2**20
 CHUNK_SIZE = 2**20
 """Numbers in the largest tensor that an answer may take: about what caches hold, and what the allocator keeps at hand.
 
-Where each member runs alone it is twice as many: fewer, larger passes cost less."""
+Where each member runs alone it is twice as many, and for draws that have most of their work in common four times: fewer, larger
+passes cost less."""
 CHUNK_ROWS = 4096
 
 
@@ -75,7 +76,7 @@ class Executor:
         try:
             return self.run_plan(ensemble, x, plan)
         except RecomputationError:
-            plan = replace(plan, has_trunk=True)  # never one after the other again
+            plan = replace(plan, trunk_share=1.0)  # never one after the other again
             self.plan = plan
             return self.run_plan(ensemble, x, plan)
         except RowsChangedError:
@@ -209,7 +210,8 @@ class Executor:
             rows = max(1, min(CHUNK_ROWS, 2 * CHUNK_SIZE // largest))
             apart = plan.branched_size * rows >= APART_SIZE
             return rows if apart else max(1, min(rows, 2 * CHUNK_SIZE // together))
-        return max(1, min(CHUNK_ROWS // members, CHUNK_SIZE // max(together, plan.shared_size)))
+        most = 4 * CHUNK_SIZE if ensemble.sampled and plan.trunk_share > 0.5 else CHUNK_SIZE
+        return max(1, min(CHUNK_ROWS // members, math.ceil(most / max(together, plan.shared_size))))
 
     def split(self, ensemble: "Ensemble") -> "list[Ensemble]":
         """Ensembles of a part of the members each, to run one after the other where all at once would take too much memory."""

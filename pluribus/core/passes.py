@@ -50,6 +50,10 @@ class LayerFacts:
 UNKNOWN = LayerFacts()
 
 
+TRUNK_SHARE = 0.02
+"""Members share the work before they part if it is more than this part of their FLOPs."""
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """How the members of one ensemble run: found once, replaced as a whole, never changed."""
@@ -67,12 +71,17 @@ class Plan:
     """Numbers in a member's answer to a row."""
     drawn_size: int = 0
     """Numbers in the largest draw that a member needs however few its rows are: that of its weights, say."""
-    has_trunk: bool = True
-    """Whether the work before members part is worth sharing."""
+    trunk_share: float = 1.0
+    """The share of a member's FLOPs before members part. It counts as 1 where it is not known."""
     channels_last: bool = False
     """Whether images had better come with their channels last in memory."""
     writes_input: bool = False
     """Whether the network changes its input in place."""
+
+    @property
+    def has_trunk(self) -> bool:
+        """Whether the work before members part is worth sharing."""
+        return self.trunk_share > TRUNK_SHARE
 
 
 class Probe:

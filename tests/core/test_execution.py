@@ -103,8 +103,8 @@ def test_an_answer_takes_fewer_rows_at_once_the_more_a_row_takes():
     for samples in (2, 20, 200):
         ensemble.samples = samples
         rows.append(executor.choose_chunk_rows(ensemble))
-        at_once = rows[-1] * executor.choose_group_size(ensemble)
-        assert at_once * executor.plan.branched_size <= 2 * execution.CHUNK_SIZE
+        row = executor.choose_group_size(ensemble) * executor.plan.branched_size
+        assert rows[-1] * row < 4 * execution.CHUNK_SIZE + row, "the convolution is most of the work, and draws share it"
     assert rows[0] >= 10 * rows[1] > 10
     assert rows[1] >= rows[2]
 
