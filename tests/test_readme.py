@@ -180,8 +180,8 @@ def test_the_numbers_in_the_prose_of_performance_are_those_of_the_code():
     from pluribus.analysis.timing import MIN_SECONDS
     from pluribus.bench.run import Settings
     from pluribus.bench.targets import TARGET_GROUPS
-    from pluribus.core.passes import TRUNK_SHARE
     from pluribus.core.noise import round_rate
+    from pluribus.core.passes import TRUNK_SHARE
 
     assert f"until it lasts {1000 * MIN_SECONDS:g} ms" in " ".join(PERFORMANCE.split())
     assert f"less than {100 * TRUNK_SHARE:g} % of a member's FLOPs" in PERFORMANCE
