@@ -6,6 +6,7 @@
 - cost as ratios to the base network (`cost`): `compare_cost`, `Cost`
 - removing random weights (`pruning`): `prune`, `standard_deviations`, `sparsity`
 - which random weights could be replaced by their mean (`curvature`): `kappa`
+- whether a network has room for members that share its body (`room`): `measure_room`, `Room`
 - whether members use units of their own (`separation`): `measure_separation`, `Separation`
 - networks between members (`weight_plane`): `map_weight_plane`, `map_weight_line`
 - members in the space of predictions during training (`trajectories`): `Trajectories`
@@ -39,6 +40,7 @@ from .diversity import (
 )
 from .normal_quadrature import compute_maximum_moments
 from .pruning import prune, sparsity, standard_deviations
+from .room import Room, measure_room
 from .scores import create_scores
 from .separation import Separation, measure_separation
 from .trajectories import Trajectories
@@ -63,6 +65,7 @@ __all__ = [
     "LayerResponse",
     "Outcome",
     "PrintedGains",
+    "Room",
     "SampledVariance",
     "Separation",
     "Trajectories",
@@ -86,6 +89,7 @@ __all__ = [
     "list_printed_gains",
     "map_weight_line",
     "map_weight_plane",
+    "measure_room",
     "measure_separation",
     "normalised_disagreement",
     "pairwise_kl",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...analysis.room import ROOM, Room
 from ...file_formats.schema import Finite, Share, Size
 from ...metrics.classification import accuracy
 from ...metrics.temperature import LOG_PRIOR, calibrated_nll, cross_fit_nll, nll_at_temperatures
@@ -30,8 +31,8 @@ SETS: dict[str, Json] = {
 }
 WIDTHS: dict[str, tuple[float, ...]] = {"digits": (1, 2, 4), "MNIST": (0.125, 0.25, 0.5), "CIFAR-10": (0.25, 0.5, 1)}
 NETWORKS = {"digits": "small-cnn", "MNIST": "fast-cnn", "CIFAR-10": "fast-cnn"}
-ROOM, SUGGESTED_BY = 0.4, ("digits", "MNIST")
-"""MIMO is expected to be better where it loses less than ROOM of one network's generalisation gap on training rows."""
+SUGGESTED_BY = ("digits", "MNIST")
+"""The rule, that MIMO is better where it loses less than ROOM of one network's generalisation gap on training rows."""
 SEEDS, FITTED = 3, 2000
 """FITTED training rows show how well a network fits them."""
 
@@ -135,9 +136,7 @@ def measure_lost_share(ours: list[Json], theirs: list[Json]) -> float:
     >>> round(measure_lost_share(ours, one), 2)
     0.2
     """
-    gap = average(theirs, "fitted") - average(theirs, "accuracy")
-    lost = average(theirs, "fitted") - average(ours, "fitted")
-    return lost / gap if gap > 0 else float("inf")
+    return Room(average(theirs, "fitted"), average(theirs, "accuracy"), average(ours, "fitted")).lost_share
 
 
 def count_predicted(found: Found, names: tuple[str, ...]) -> tuple[int, int]:
