@@ -23,9 +23,8 @@ def test_a_network_without_a_gap_has_no_room():
 
 def test_the_three_accuracies_are_those_of_the_predictions():
     torch.manual_seed(0)
-    one, two = (
-        pluribus.ensemble(nn.Linear(4, 3), spec) for spec in (pluribus.Single(), pluribus.MIMO(members=2, init="fresh"))
-    )
+    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    one, two = (pluribus.ensemble(net, spec) for spec in (pluribus.Single(), pluribus.MIMO(members=2, init="fresh")))
     rows, others = ((torch.randn(count, 4), torch.randint(3, (count,))) for count in (200, 300))
     right = lambda ensemble, x, y: (ensemble.predict(x).labels == y).double().mean().item()  # noqa: E731
     assert measure_room(one, two, rows, others) == (right(one, *rows), right(one, *others), right(two, *rows))

@@ -253,6 +253,8 @@ def test_a_network_that_is_too_small_is_told():
     told = words(pluribus.ensemble(wide, MIMO(members=2, input_repetition=0.3)).describe())
     assert "4,001 weights a member; with input_repetition=0.3, networks with fewer than 7,000" in told
     assert "or input_repetition=0.6" in told
+    regression = pluribus.ensemble(small, MIMO(members=2), task="regression")
+    assert "too small" not in words(regression.describe())
 
 
 def test_the_smallest_networks_are_those_that_were_measured():
