@@ -211,3 +211,10 @@ def test_the_recorded_comparisons_with_others_and_of_mechanisms_are_those_of_the
         if row["theirs"] == "TabM's layers" and row["work"] == "forward pass":
             assert row["sizes"]["theirs"]["flops"] == row["sizes"]["ours"]["flops"]
     assert {"torch-uncertainty", "tabm"} <= set(peers["versions"])
+
+
+def test_the_recorded_table_of_cifar10_that_is_named_has_all_methods():
+    results = json.loads((ROOT / "results" / "cifar10-methods" / "results.json").read_text())
+    names = {method["name"].partition(":")[0] for method in results["methods"]}
+    assert set(pluribus.Spec.registry) <= names
+    assert "6,000 training rows, 40 epochs" in README

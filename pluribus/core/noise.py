@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.utils._mode_utils import no_dispatch
 
 LANES = {8: torch.uint8, 16: torch.int16}
 FEW_WORDS = 4096
@@ -64,10 +65,13 @@ def draw_mask(count: int, rate: RoundedRate) -> Tensor:
 
 def draw_words(count: int) -> Tensor:
     """At least `count` random words of 64 bits."""
-    if count <= FEW_WORDS:
-        return torch.empty(count, dtype=torch.long).random_(-(2**63), None)
-    side = math.isqrt(count - 1) + 1
-    first, second = torch.empty(2, side, dtype=torch.long).random_(-(2**63), None)
+    few = count <= FEW_WORDS
+    side = count if few else math.isqrt(count - 1) + 1
+    with no_dispatch():  # where processes share a batch, a draw of as many words as rows would pass for one of each row
+        drawn = torch.empty(side if few else 2 * side, dtype=torch.long).random_(-(2**63), None)
+    if few:
+        return drawn
+    first, second = drawn.split(side)
     words = (first.unsqueeze(1) + second).view(-1)
     return words.bitwise_xor_(words >> 32).mul_(MULTIPLIER)
 
