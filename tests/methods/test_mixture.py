@@ -1,3 +1,6 @@
+import json
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
@@ -297,3 +300,20 @@ def test_a_mixture_of_a_mixture_is_refused():
             Mixture(of=part)
     with pytest.raises(TypeError, match="of must be a spec"):
         Mixture(of="mimo")
+
+
+def test_the_defaults_are_those_that_the_recorded_forms_leave():
+    """Another choice must be better with both optimisers, and with each seed on their average (results/ablations.py)."""
+    place = Path(__file__).parents[2] / "results" / "ablations" / "mixture-forms.json"
+    found = {}
+    for one in json.loads(place.read_text())["results"]:
+        facts = one["facts"]
+        key = (facts.get("form"), facts.get("loss"), facts.get("coefficients"))
+        found.setdefault(key, {})[facts["optimizer"], one["seed"]] = one["calibrated_nll"]
+    default = found["common", "sum", None]
+    assert (Mixture().disjoint, Mixture().blob, Mixture().loss) == (False, None, "sum")
+    for key in (("disjoint", "sum", None), ("blob", "sum", None), ("common", "mean", None), ("common", "sum", "normal")):
+        gains = {cell: default[cell] - found[key][cell] for cell in default}
+        by_optimizer = [sum(gains[each, seed] for seed in range(3)) for each in ("sgd", "adamw")]
+        by_seed = [sum(gains[each, seed] for each in ("sgd", "adamw")) for seed in range(3)]
+        assert not (min(by_optimizer) > 0 and min(by_seed) > 0), key
