@@ -26,11 +26,11 @@ coefficients by |T|² as well: c² is up to 30 where one blob serves layers of d
 outputs; SGD diverged within four steps. For Adam, the scale of the weights must stand in the numbers: with numbers from N(0, 1)
 and the scale (about 0.02) in the coefficients, a step moved w by 0.1 %, where it moves a plain network's by 1 to 5 %.
 
-Which form is best was measured on a network with eight convolutions of one shape, at twice its parameters (MNIST, 4,000 rows,
-three seeds; results/ablations/mixture-forms.json). By SGD the calibrated NLL is 0.069 with common templates in a bank, 0.071 with
-disjoint ones, 0.078 with a blob; 0.106 if losses are averaged, as that is a fourth of the rate; 0.072 and 0.071 with coefficients
-from independent normal numbers and with one template for each member at the start; 0.098 of one network. With AdamW nothing of
-this differs by more than 0.007.
+Which form is best was measured on a network with eight convolutions of one shape, at twice its parameters (4,000 rows of MNIST,
+three seeds; results/ablations/mixture-forms.json). By SGD the calibrated NLL is 0.069 with common templates in a bank, 0.071
+with disjoint ones, 0.078 with a blob; 0.106 if losses are averaged, which is a fourth of the rate; 0.072 with coefficients from
+independent normal numbers, and 0.071 if each member begins with one template; 0.098 of one network. With AdamW no choice
+differs by more than 0.009 from another, and one network has 0.189.
 
 "MixtureEnsembles: Leveraging Parameter Sharing for Efficient Ensembles", 2021; Savarese & Maire, 2019; Plummer et al., 2020.
 """
