@@ -165,13 +165,13 @@ def tabulate(found: Found) -> list[Json]:
                     "weights": round(average(one, "weights")),
                     "fitted": 100 * average(one, "fitted"),
                     "single_accuracy": 100 * average(one, "accuracy"),
-                    "single": average(one, "calibrated_nll"),
+                    "single": f"{average(one, 'calibrated_nll'):.4f}",
                     "accuracy": 100 * average(best, "accuracy"),
-                    "calibrated": average(best, "calibrated_nll"),
+                    "calibrated": f"{average(best, 'calibrated_nll'):.4f}",
                     "members": count,
-                    "share": share,
+                    "share": f"{share:g}",
                     "lost": measure_lost_share(best, one),
-                    "gain": -compare_best(found, name, width, times).value,
+                    "gain": f"{-compare_best(found, name, width, times).value:+.4f}",
                 }
             )
     return rows
@@ -303,7 +303,11 @@ def draw_map(axes: Any, found: Found, name: str, times: int, share: float) -> No
         theirs = collect(found, name, width, name_single(times))
         gain = compare_cells(ours, theirs, "calibrated_blocks")
         gains[row, column] = -100 * gain.value / average(theirs, "calibrated_nll")
-        axes.text(column, row, f"{gains[row, column]:+.0f}{'•' if gain.high < 0 else ''}", ha="center", va="center", fontsize=8)
+        text, color = (
+            f"{gains[row, column]:+.0f}{'•' if gain.high < 0 else ''}",
+            "white" if abs(gains[row, column]) > 40 else "black",
+        )
+        axes.text(column, row, text, ha="center", va="center", fontsize=8, color=color)
     axes.imshow(gains, cmap="RdBu", vmin=-60, vmax=60, aspect="auto")
     axes.set_xticks(range(len(MEMBERS)), [str(count) for count in MEMBERS], fontsize=8)
     axes.set_yticks(range(len(widths)), [f"{width:g}" for width in widths], fontsize=8)
