@@ -2,7 +2,7 @@
 
 A file with a `RECIPE` is one table or figure. configurations.py says what is trained at which scale; benchmark.py and
 benchmark_cells.py have what tables 1 to 3 share, imagenet.py what tables 3 and 4 share, regularization.py what figures 7 to 9
-share.
+share; capacity_cells.py lists the cells of the map.
 """
 
 from ..recipe import Json
