@@ -25,6 +25,7 @@ from .flop_counting import FlopCounter
 from .members import MemberLayer, RowsChangedError, find_own_layers, is_checkpointing, is_in_backward
 from .modes import copy_for_evaluation, evaluation_mode
 from .passes import Branch, LayerFacts, Plan, Probe, get_pass
+from .repeated_rows import attach_repeats, find_repeated
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -113,6 +114,11 @@ def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
         if gives_same_answers(twin, executor, plan, two, probe, reference, answers):
             plan = measure_sizes(twin, executor, plan, calls, two, probe)
             plan = replace(plan, answer_size=answer_size, drawn_size=probe.drawn_size)
+            repeated = find_repeated(twin.net, branch, calls.order, layers, flags)
+            attach_repeats(twin.net, repeated)
+            again = replace(plan, repeated=repeated)
+            if repeated and gives_same_answers(twin, executor, again, two, probe, reference, answers):
+                plan = again
             return replace(plan, channels_last=takes_channels_last(twin, executor, plan, two, probe))
     return replace(LOOP, layers=facts, writes_input=writes_input)
 

@@ -27,6 +27,7 @@ from .members import MemberLayer, RecomputationError, RowsChangedError, name_lay
 from .output import select_output
 from .passes import Branch, Pass, Plan, call_in_pass
 from .pytrees import Views
+from .repeated_rows import attach_repeats
 from .shares import find_share
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ APART_SIZE = 2**20
 CHUNK_SIZE = 2**20
 """Numbers in the largest tensor that an answer may take: about what caches hold, and what the allocator keeps at hand.
 
-Where each member runs alone it is twice as many, and for draws that have most of their work in common four times: fewer, larger
+It is four times as many where each member runs alone, and for draws that have most of their work in common: fewer, larger
 passes cost less."""
 CHUNK_ROWS = 4096
 
@@ -172,6 +173,7 @@ class Executor:
             if self.plan is not None and not replaces:
                 return self.plan
             attach_branch(ensemble.net, plan.branch)
+            attach_repeats(ensemble.net, plan.repeated)
             self.plan, self.example = plan, example
         return plan
 
@@ -187,7 +189,7 @@ class Executor:
         assert self.plan is not None
         with self._lock:
             attach_branch(ensemble.net, branch)
-            self.plan = replace(self.plan, branch=branch)
+            self.plan = replace(self.plan, branch=branch, repeated=frozenset())
             return self.plan
 
     # --- how much at once -----------------------------------------------------------------------------------------
@@ -207,7 +209,7 @@ class Executor:
         together = members * max(plan.branched_size, plan.answer_size)
         if repeats_nothing(ensemble, plan, members):  # few, large steps cost least where a member is alone
             largest = max(plan.branched_size, plan.shared_size, members * plan.answer_size)
-            rows = max(1, min(CHUNK_ROWS, 2 * CHUNK_SIZE // largest))
+            rows = max(1, min(CHUNK_ROWS, 4 * CHUNK_SIZE // largest))
             apart = plan.branched_size * rows >= APART_SIZE
             return rows if apart else max(1, min(rows, 2 * CHUNK_SIZE // together))
         most = 4 * CHUNK_SIZE if ensemble.sampled and plan.trunk_share > 0.5 else CHUNK_SIZE

@@ -11,6 +11,7 @@ from .branching import detach_branches
 from .members import Converted, MemberLayer
 from .output import PickOutput, select_output
 from .passes import Pass, Plan, running
+from .repeated_rows import detach_repeats
 from .surgery import copy_with
 
 
@@ -60,6 +61,7 @@ def copy_plain(net: nn.Module, form: Callable[[Converted], nn.Module]) -> nn.Mod
         memo[id(layer)] = copy.deepcopy(new, memo) if new in ours else new
     plain = copy_with(net, memo)
     detach_branches(plain)
+    detach_repeats(plain)
     return plain.eval()
 
 

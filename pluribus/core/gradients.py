@@ -27,4 +27,4 @@ def scale_gradient(x: Tensor, factor: float) -> Tensor:
     >>> x.grad
     tensor([1.5000, 1.5000])
     """
-    return x if factor == 1.0 else _ScaledGradient.apply(x, factor)
+    return x if factor == 1.0 or not torch.is_grad_enabled() else _ScaledGradient.apply(x, factor)

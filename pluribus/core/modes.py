@@ -18,6 +18,10 @@ OWN_ATTRIBUTES = frozenset(vars(nn.Module()))
 REFERRING = (nn.Module, list, tuple, dict, collections.deque, types.MethodType, functools.partial)
 """Kinds of attributes that may refer to other modules."""
 HOOK_TABLES = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+OWN_TABLES = (
+    *("_parameters", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"),
+    *("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called"),
+)
 
 
 def copy_for_evaluation(module: Module, own_tables: bool = False) -> Module:
@@ -77,7 +81,7 @@ def _copy(
         if state[name]:
             references.append((state, name))
     if own_tables:
-        for name in ("_parameters", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"):
+        for name in OWN_TABLES:
             state[name] = state[name].copy()
     return twin
 

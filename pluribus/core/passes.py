@@ -77,6 +77,8 @@ class Plan:
     """Whether images had better come with their channels last in memory."""
     writes_input: bool = False
     """Whether the network changes its input in place."""
+    repeated: frozenset[str] = frozenset()
+    """Plain layers that get the same rows for every member, although members have parted: see `repeated_rows`."""
 
     @property
     def has_trunk(self) -> bool:
