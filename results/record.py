@@ -64,7 +64,9 @@ COMPARISONS = {
     ),
     "cifar10-wide": (
         "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast --epochs 40 --warmup 4 --tune 3 --seeds 3 "
-        "--corruptions standard --shift-rows 500 --ood svhn --methods single,deep-ensemble,mimo,multihead"
+        "--corruptions standard --shift-rows 500 --ood svhn --distil single "
+        "--student epochs=360,warmup=36,mixup=1,teacher_weight=1,teacher_members=one "
+        "--methods single,deep-ensemble,mimo,multihead"
     ),
     "cifar10-long": (
         "--data cifar10 --recipe fast-sgd --model fast-cnn:width=0.5 --epochs 24 --seeds 3 --corruptions standard "
