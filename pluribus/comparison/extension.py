@@ -68,7 +68,7 @@ def extend_comparison(
     added = make_cells(options, choices, seeds, lambda config: own[str(config.method)])
     taught_cells = [cell for cell in made.grid.cells if cell.is_student]
     cells = [*(cell for cell in made.grid.cells if not cell.is_student), *added, *taught_cells]
-    about = made.about | {"command": extend_command(made.about["command"], choices, students)}
+    about = made.about | {"command": extend_command(made.about["command"], choices, students, taught_with)}
     notes = [*about["notes"], *(describe_student_settings(taught_with) if students else [])]
     about["notes"] = update_notes(
         dict.fromkeys(notes), len({cell.method for cell in cells}) + len(students), any(map(is_reference, [*plain, *choices]))
@@ -96,22 +96,41 @@ def extend_comparison(
     return ComparisonFolder(grid, about)
 
 
-def extend_command(command: str, choices: Sequence[Json], students: Sequence[Json]) -> str:
+def extend_command(command: str, choices: Sequence[Json], students: Sequence[Json], settings: Mapping[str, Any]) -> str:
     """The command line that plans the whole comparison at once; empty if the first part of it had none.
 
-    >>> extend_command("pluribus compare --methods single,mimo", [{"name": "inner"}], [{"name": "single"}])
-    'pluribus compare --methods single,mimo,inner --distil single'
+    Students that are added with other settings than those before them need a second command, on a line of its own.
+
+    >>> extend_command("pluribus compare --methods single,mimo", [{"name": "inner"}], [{"name": "single"}], {"epochs": 60})
+    'pluribus compare --methods single,mimo,inner --distil single --student epochs=60'
     """
-    words = shlex.split(command)
-    for flag, added, usual in (("--methods", choices, ["all"]), ("--distil", students, [])):
-        if not words or not added:
-            continue
-        names = [format_choice(choice) for choice in added]
-        if flag in words[:-1]:
-            words[words.index(flag) + 1] += "," + ",".join(names)
-        else:
-            words += [flag, ",".join([*usual, *names])]
+    if not command:
+        return ""
+    first, *later = command.splitlines()
+    words = shlex.split(first)
+    if choices:
+        add_option(words, "--methods", choices, usual="all,")
+    if not students:
+        return "\n".join([shlex.join(words), *later])
+    text = ",".join(f"{name}={value}" for name, value in settings.items())
+    taught = words[words.index("--student") + 1] if "--student" in words[:-1] else ""
+    if "--distil" in words[:-1] and (later or text != taught):
+        second = ["pluribus", "compare", "--resume", "FOLDER"]
+        add_option(second, "--distil", students)
+        return "\n".join([shlex.join(words), *later, shlex.join(second + (["--student", text] if text else []))])
+    add_option(words, "--distil", students)
+    if text and not taught:
+        words += ["--student", text]
     return shlex.join(words)
+
+
+def add_option(words: list[str], flag: str, choices: Sequence[Json], usual: str = "") -> None:
+    """Add choices to what a flag of a command line names; without the flag, to what is `usual`."""
+    names = ",".join(format_choice(choice) for choice in choices)
+    if flag in words[:-1]:
+        words[words.index(flag) + 1] += f",{names}"
+    else:
+        words += [flag, usual + names]
 
 
 def update_notes(notes: Iterable[str], methods: int, has_reference: bool) -> list[str]:

@@ -148,8 +148,10 @@ class RankOne(MemberLayer):
 
     def respond(self, x: Tensor) -> Tensor:
         r, s, biases = self.pick(self.r), self.pick(self.s), None if self.biases is None else self.pick(self.biases)
-        if len(r) == 1 and self.shared.numel() <= x.numel():  # of one member alone, factors act on the weight, which is smaller
-            return self.affine.run_each(x, self.affine.scale_channels(self.shared, r[0], s[0]).unsqueeze(0), biases)
+        if (len(r) == 1 or not self.affine.linear) and len(r) * self.shared.numel() <= x.numel():
+            # The weights are fewer than the numbers that enter, so it costs less to multiply them by the factors.
+            weights = [self.affine.scale_channels(self.shared, *own) for own in zip(r, s, strict=True)]
+            return self.affine.run_each(x, torch.stack(weights), biases)
         if self.affine.linear and can_fuse(x, self.shared):
             return Fused.apply(x.flatten(1, -2), self.shared, r, s, biases).unflatten(1, x.shape[1:-1])
         own = x * self.affine.align_channels(r, x)

@@ -8,7 +8,7 @@ import pytest
 
 import pluribus
 from pluribus.comparison.comparison_folder import ComparisonFolder
-from pluribus.comparison.extension import extend_comparison
+from pluribus.comparison.extension import extend_command, extend_comparison
 from pluribus.file_formats.comparison_files import Results
 from pluribus.file_formats.reading import read_json
 from pluribus.runs.config import ConfigError
@@ -96,3 +96,29 @@ def test_a_reference_that_was_missing_is_missing_no_longer(tmp_path):
     assert any(note.startswith("There is no deep-ensemble here") for note in made.about["notes"])
     made = extend_comparison(made, ["deep-ensemble:members=2"], [])
     assert not any(note.startswith("There is no deep-ensemble here") for note in made.about["notes"])
+
+
+@pytest.mark.parametrize(
+    ("command", "settings", "extended"),
+    [
+        ("pluribus compare", {"epochs": 60}, "pluribus compare --distil single --student epochs=60"),
+        (
+            "pluribus compare --distil inner --student epochs=60",
+            {"epochs": 60},
+            "pluribus compare --distil inner,single --student epochs=60",
+        ),
+        (
+            "pluribus compare --distil inner",
+            {"epochs": 60},
+            "pluribus compare --distil inner\npluribus compare --resume FOLDER --distil single --student epochs=60",
+        ),
+        (
+            "pluribus compare --distil inner --student epochs=60",
+            {},
+            "pluribus compare --distil inner --student epochs=60\npluribus compare --resume FOLDER --distil single",
+        ),
+        ("", {"epochs": 60}, ""),
+    ],
+)
+def test_the_command_says_with_which_settings_added_students_learn(command, settings, extended):
+    assert extend_command(command, [], [{"name": "single"}], settings) == extended
