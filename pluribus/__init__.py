@@ -48,6 +48,7 @@ _LAZY = {
     "compare": ".comparison.api",
     "distil": ".training.distillation",
     "evaluate": ".comparison.api",
+    "export": ".exporting.api",
     "fit": ".training.fit",
 }
 """Names that need more than torch and numpy, and the modules that they are imported from when they are first used."""
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from .comparison.api import compare, evaluate
     from .comparison.result_objects import Comparison, Evaluation
     from .decisions.calibrated import calibrate
+    from .exporting.api import export
     from .training.distillation import distil
     from .training.fit import fit
 
@@ -111,6 +113,7 @@ __all__ = [
     "distil",
     "ensemble",
     "evaluate",
+    "export",
     "fit",
     "load",
     "metrics",

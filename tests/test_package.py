@@ -26,6 +26,7 @@ ROOMS = {
     "data": {"core", "data"},
     "analysis": {"core", "metrics", "analysis"},
     "decisions": {"core", "metrics", "decisions"},
+    "exporting": {"core", "file_formats", "data", "decisions", "exporting"},
     "training": {"core", "data", "metrics", "training"},
     "reports": {"core", "file_formats", "reports"},
     "experiments": {"core", "experiments"},
@@ -34,6 +35,7 @@ ROOMS = {
     "bench": {"core", "file_formats", "methods", "metrics", "models", "analysis", "reports", "bench"},
     "runs": {
         *("core", "file_formats", "data", "metrics", "models", "analysis", "training", "reports", "experiments", "decisions"),
+        "exporting",
         "runs",
     },
     "comparison": {

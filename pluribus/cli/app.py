@@ -57,7 +57,21 @@ def main() -> None:
     """
     prepare_streams()
     # Each of these modules adds its command to `app`.
-    from . import bench, bench_tables, calibrate, compare, data, evaluate, methods, models, predict, report, reproduce, train  # noqa: F401
+    from . import (  # noqa: F401  # noqa: F401
+        bench,
+        bench_tables,
+        calibrate,
+        compare,
+        data,
+        evaluate,
+        export,
+        methods,
+        models,
+        predict,
+        report,
+        reproduce,
+        train,
+    )
 
     warnings.showwarning = _print_warning
     keep_freed_memory()

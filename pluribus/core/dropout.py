@@ -92,8 +92,10 @@ def apply_mask(x: Tensor, kept: Tensor, rate: float, alpha: bool) -> Tensor:
         floor = -1.7580993408473766
         scale = ((1 - rate) * (1 + rate * floor**2)) ** -0.5
         return scale * (torch.where(kept.bool(), x, x.new_tensor(floor)) - rate * floor)
-    factor = (kept.view(torch.uint8) if kept.dtype == torch.bool else kept).to(x.dtype)
     scale = 1 / (1 - rate) if rate < 1 else 1.0
+    if torch.compiler.is_compiling():  # which chooses its own passes; ONNX has no view as another type
+        return x * (kept.to(x.dtype) * scale)
+    factor = (kept.view(torch.uint8) if kept.dtype == torch.bool else kept).to(x.dtype)
     if len(factor) >= len(x) and factor.shape[1:] == x.shape[1:] and not torch.is_grad_enabled():
         return torch.addcmul(x.new_zeros(()), factor, x, value=scale, out=factor)  # in one pass, and in place
     return x * factor.mul_(scale)

@@ -137,7 +137,7 @@ class Executor:
         """
         if plan.branch.kind == "loop":
             return True
-        if plan.branched_size * rows < APART_SIZE or not repeats_nothing(ensemble, plan, ensemble.members):
+        if not repeats_nothing(ensemble, plan, ensemble.members) or plan.branched_size * rows < APART_SIZE:
             return False
         return not (ensemble.training and shares_batchnorm(ensemble))
 

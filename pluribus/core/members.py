@@ -309,7 +309,7 @@ class PerMember(MemberLayer):
             starts = [place for place, copy in enumerate(owners) if place == 0 or copy is not owners[place - 1]]
             counts = [stop - start for start, stop in zip(starts, [*starts[1:], len(owners)], strict=True)]
             # Not by index: each would go back as a tensor of zeros of the whole's size.
-            split = [leaf.split([count * (len(leaf) // len(owners)) for count in counts]) for leaf in carrying]
+            split = [leaf.split([count * (leaf.shape[0] // len(owners)) for count in counts]) for leaf in carrying]
             answers = []
             for start, *rows in zip(starts, *split, strict=True):
                 own, named = pytrees.map_flagged_tensors(flags, functools.partial(_take_next, iter(rows)), (args, kwargs))

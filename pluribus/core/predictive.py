@@ -250,7 +250,8 @@ class Predictive(Answer):
 
     def _map_blocks(self, compute: Callable[["Predictive"], Tensor]) -> Tensor:
         """`compute`, which has an answer for every row, in blocks of rows if the outputs are many."""
-        if self.outputs.numel() <= BLOCK_SIZE or len(self) < 2 or self.outputs.requires_grad:
+        is_whole = torch.compiler.is_compiling() or self.outputs.requires_grad  # a traced number of rows has no size yet
+        if is_whole or self.outputs.numel() <= BLOCK_SIZE or len(self) < 2:
             return compute(self)
         buffer, rows = RowBuffer(0, len(self)), max(1, BLOCK_SIZE * len(self) // self.outputs.numel())
         for block in self.outputs.split(rows, dim=1):

@@ -26,7 +26,7 @@ class TakeOneMember:
         current = get_pass()
         if current is None or not gets_repeated_rows(self.name, module, current):
             return None
-        return (args[0][: len(args[0]) // current.computed], *args[1:])
+        return (args[0][: args[0].shape[0] // current.computed], *args[1:])
 
 
 class RepeatAnswer:

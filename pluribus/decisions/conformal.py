@@ -72,7 +72,9 @@ def score_classes(probs: Tensor, by: SetScore = "raps") -> Tensor:
     probs = probs.double()
     if by == "lac":
         return 1 - probs
-    ordered, classes = probs.sort(dim=1, descending=True, stable=True)
+    # ONNX has one way to sort, which keeps the order of equal numbers.
+    order = {} if torch.compiler.is_compiling() else {"stable": True}
+    ordered, classes = probs.sort(dim=1, descending=True, **order)
     found = (ordered.cumsum(1) - ordered).clamp_min(0)
     if by == "raps":
         places = torch.arange(1, probs.shape[1] + 1, dtype=torch.double, device=probs.device)
