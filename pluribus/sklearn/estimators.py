@@ -26,7 +26,8 @@ from ..data.column_encoding import Columns
 from ..data.preparation import measure_weighted_spread
 from ..decisions.intervals import RegressionRules, fit_regression_rules
 from ..models.small import mlp
-from ..runs.config import build_spec, parse_choice
+from ..runs.choices import parse_choice
+from ..runs.config import build_spec
 from ..training.fit import fit
 from .weighted_rows import WeightedBatches, WeightedRows, merge_rows
 
