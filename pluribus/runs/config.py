@@ -16,7 +16,7 @@ from ..core.errors import PluribusError
 from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
 from ..core.target_noise import TargetNoise, read_noise
-from ..core.target_quantiles import check_levels
+from ..core.target_quantiles import TargetQuantiles
 from ..core.texts import quote, shorten
 from ..data.catalog import SETS
 from ..file_formats.comparison_files import ConfigFile
@@ -65,7 +65,9 @@ class Config(Settings):
     method: dict[str, Any] = Field({"name": find_role("baseline")}, description="how the network becomes many")
     noise: Literal["none", "gaussian", "beta-nll"] = Field("none", description="of a regression: how to learn its noise, too")
     noise_beta: WholeShare = Field(0.5, description="β of the beta-nll; 0 is gaussian, 1 fits means as the squared error does")
-    quantiles: tuple[float, ...] = Field((), description="of a regression: quantiles to learn beside the mean, as in 0.05,0.95")
+    quantiles: tuple[float, ...] = Field(
+        (), description="of a regression: quantiles to learn beside the mean, as in 0.05,0.95 [none]"
+    )
     augment: Literal["auto", "none", "flip", "crop", "crop-flip", "small-crop", "small-crop-flip", "small-crop-alternate"] = (
         Field(
             "auto",
@@ -121,9 +123,10 @@ class Config(Settings):
     @field_validator("quantiles")
     @classmethod
     def _check_quantiles(cls, value: tuple[float, ...]) -> tuple[float, ...]:
-        if value:
-            check_levels(value)
-        return value
+        try:
+            return value if not value else TargetQuantiles(value).levels
+        except ValueError as error:
+            raise ValueError(str(error).removeprefix("quantiles ")) from None
 
     @model_validator(mode="after")
     def _something_to_judge_by(self) -> "Config":

@@ -15,7 +15,7 @@ from torch import Tensor
 from ..core.answering import choose_members
 from ..core.anytime import AnytimePredictive
 from ..core.ensemble import Ensemble
-from ..core.errors import DataError, PluribusError
+from ..core.errors import DataError, FileError, PluribusError
 from ..core.files import NOT_FINITE
 from ..core.predictive import Predictive, PredictiveSummary
 from ..core.seeds import derive_seed, set_seed
@@ -78,6 +78,11 @@ def predict_files(
     run = open_run(path)
     made, config, about, preparation = load_run(run, trust)
     rules = read_rules(run)
+    if isinstance(rules, RegressionRules) and rules.quantiles != made.quantile_levels:
+        raise FileError(
+            f"{run.path / CALIBRATION} is for other quantiles than {run.weights.name}: fit the rules again with "
+            f"`pluribus calibrate {run.path}`"
+        )
     if samples is not None:
         set_samples(made, samples)
     check_members(made, members, until)

@@ -48,8 +48,8 @@ def load_teacher(config: Config, folder: Path, data: Data) -> RunTeacher | None:
     check_same_data(place, about, data)
     if ensemble.distribution is not None:
         raise ConfigError(
-            f"the teacher in {place} answers with {ensemble.distribution.answers}, and a student learns means alone: name a run "
-            f"without {ensemble.distribution.option}"
+            f"the teacher in {place} answers with {ensemble.distribution.answers}, and a student learns means alone: name a "
+            f"run without {ensemble.distribution.option}"
         )
     digest = Teacher(ensemble).digest
     begun = read_config(Run(folder).config).teacher if Run(folder).config.is_file() else None
