@@ -19,6 +19,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import torch
@@ -46,6 +47,7 @@ class TargetQuantiles(TargetDistribution):
 
     def __post_init__(self) -> None:
         check_levels(self.levels)
+        object.__setattr__(self, "levels", tuple(map(float, self.levels)))
 
     @property
     def starts(self) -> tuple[float, ...]:
@@ -73,22 +75,23 @@ class TargetQuantiles(TargetDistribution):
 
 
 def read_quantiles(quantiles: "TargetQuantiles | Sequence[float] | None") -> TargetQuantiles | None:
-    """What `pluribus.ensemble(…, quantiles=…)` takes: rising levels, or None. Raises ValueError for anything else.
+    """What `pluribus.ensemble(…, quantiles=…)` takes: rising levels, a `TargetQuantiles`, or None.
+
+    Raises ValueError for anything else.
 
     >>> read_quantiles([0.1, 0.9]), read_quantiles(None)
     (TargetQuantiles(levels=(0.1, 0.9)), None)
     """
     if quantiles is None or isinstance(quantiles, TargetQuantiles):
         return quantiles
-    if isinstance(quantiles, str) or (not isinstance(quantiles, (Sequence, Tensor)) and not hasattr(quantiles, "tolist")):
-        check_levels(quantiles)
-    return TargetQuantiles(tuple(quantiles.tolist() if hasattr(quantiles, "tolist") else quantiles))
+    values: Any = quantiles.tolist() if hasattr(quantiles, "tolist") else quantiles
+    return TargetQuantiles(tuple(values) if isinstance(values, Sequence) and not isinstance(values, str) else values)
 
 
 def check_levels(levels: Any) -> None:
     """Raise ValueError unless these are two numbers or more between 0 and 1, each larger than the one before."""
     fits = isinstance(levels, tuple) and 2 <= len(levels) <= MOST
-    fits = fits and all(isinstance(n, (int, float)) and not isinstance(n, bool) and 0 < n < 1 for n in levels)
+    fits = fits and all(isinstance(n, Real) and 0 < n < 1 for n in levels)
     if not fits or any(low >= high for low, high in itertools.pairwise(levels)):
         raise ValueError(
             f"quantiles must be 2 to {MOST} rising numbers between 0 and 1, the ends of an interval for example, as in 0.05 "

@@ -1,5 +1,6 @@
 """Regression whose members predict quantiles: the loss, the head, and how members' quantiles become one answer."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -8,7 +9,7 @@ import pluribus
 from pluribus import ConversionError, FileError, Predictive, TargetQuantiles, Unsupported
 from pluribus.core import execution
 from pluribus.core.target_distribution import restore_head
-from pluribus.core.target_quantiles import QuantileHead, compute_pinball, compute_quantile_loss
+from pluribus.core.target_quantiles import QuantileHead, compute_pinball, compute_quantile_loss, read_quantiles
 from tests.contract_rows import METHODS, check_same_averages
 from tests.core.test_target_noise import build_net, draws_noise
 
@@ -194,6 +195,14 @@ def test_a_prediction_without_quantiles_says_how_to_get_them():
 def test_a_row_with_an_infinite_quantile_is_not_finite():
     p = Predictive(torch.tensor([[[0.0, -1.0, torch.inf], [0.0, -1.0, 1.0]]]), "regression", quantile_levels=(0.1, 0.9))
     assert p.is_finite.tolist() == p.summarize().is_finite.tolist() == [False, True]
+
+
+def test_levels_may_be_any_row_of_numbers():
+    found = {read_quantiles(levels) for levels in ([0.1, 0.9], (0.1, 0.9), np.array([0.1, 0.9]), TargetQuantiles((0.1, 0.9)))}
+    assert found == {TargetQuantiles((0.1, 0.9))}
+    assert read_quantiles(torch.tensor([0.25, 0.5])) == TargetQuantiles((0.25, 0.5))
+    with pytest.raises(ValueError, match="rising"):
+        read_quantiles(np.float64(0.5))
 
 
 @pytest.mark.parametrize("name", METHODS)
