@@ -91,7 +91,7 @@ def read_quantiles(quantiles: "TargetQuantiles | Sequence[float] | None") -> Tar
 def check_levels(levels: Any) -> None:
     """Raise ValueError unless these are two numbers or more between 0 and 1, each larger than the one before."""
     fits = isinstance(levels, tuple) and 2 <= len(levels) <= MOST
-    fits = fits and all(isinstance(n, Real) and 0 < n < 1 for n in levels)
+    fits = fits and all(isinstance(n, Real) and 0 < float(n) < 1 for n in levels)
     if not fits or any(low >= high for low, high in itertools.pairwise(levels)):
         raise ValueError(
             f"quantiles must be 2 to {MOST} rising numbers between 0 and 1, the ends of an interval for example, as in 0.05 "
