@@ -23,6 +23,7 @@ from .core.pytrees import Views
 from .core.saving import load, save
 from .core.spec import Spec
 from .core.target_noise import TargetNoise
+from .core.target_quantiles import TargetQuantiles
 from .methods import (
     MIMO,
     BatchEnsemble,
@@ -100,6 +101,7 @@ __all__ = [
     "Single",
     "Spec",
     "TargetNoise",
+    "TargetQuantiles",
     "TreeNet",
     "Unsupported",
     "Variance",

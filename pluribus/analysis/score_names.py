@@ -15,6 +15,7 @@ SCORE_NAMES = {
     "aurc": "AURC",
     "accuracy_at_80": "accuracy at 80 % coverage",
     "rmse": "RMSE",
+    "pinball": "pinball loss",
     "crps": "CRPS",
     "coverage_50": "50 % intervals hold",
     "coverage_95": "95 % intervals hold",
@@ -34,7 +35,7 @@ SHARES = (
 """Scores from 0 to 1 that are written as percentages."""
 
 
-AMOUNTS = ("rmse", "crps", "width_95", "error", "bias", "variance")
+AMOUNTS = ("rmse", "pinball", "crps", "width_95", "error", "bias", "variance")
 """Scores in the unit of a regression's target, or its square, which may be large."""
 
 

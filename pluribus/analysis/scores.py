@@ -17,6 +17,7 @@ from ..core.predictive import Predictive, Task
 from ..metrics.calibration import adaptive_calibration_error, bin_by_confidence, brier_terms, sum_classwise_gaps
 from ..metrics.intervals import Interval, bootstrap
 from ..metrics.noise import NEUTRAL, NO_FACTOR, nll_at_factors, nll_at_noises
+from ..metrics.pinball import pinball_terms
 from ..metrics.regression import LEVELS, coverage_terms, gaussian_terms, interval_calibration, width_terms
 from ..metrics.selective import risk_coverage_curve
 from ..metrics.temperature import cross_fit_nll, nll_at_temperatures
@@ -258,6 +259,9 @@ class RegressionScores(RowScores):
             self.noise_sum += predicted.mean(1).sum().item()
             terms = torch.stack([(mean - truth).square(), spread + predicted], dim=1)  # [B, 2, C]
             self.kept_for_calibration.append(terms.cpu())
+        if p.quantile_levels:
+            kept.append(pinball_terms(p, targets).flatten(1).mean(1))
+            self.columns = tuple(dict.fromkeys((*self.columns, "pinball")))
         self.append(*kept)
 
     def calibrate_nll(self, kept: Tensor) -> Tensor:
@@ -268,11 +272,12 @@ class RegressionScores(RowScores):
         return cross_fit_nll(nll_at_noises(kept[:, 0], kept[:, 1]), neutral=NEUTRAL)
 
     def scores(self) -> Scores:
-        """RMSE; with a known noise variance also NLL as it is and calibrated, CRPS, and coverage and width of intervals."""
-        rmse = {"rmse": self.mean("square") ** 0.5}
+        """RMSE; of predicted quantiles their pinball loss; with a known noise variance also NLL as it is and calibrated, CRPS,
+        and coverage and width of intervals."""
+        found = {"rmse": self.mean("square") ** 0.5} | ({"pinball": self.mean("pinball")} if "pinball" in self.columns else {})
         if self.noise is None:
-            return rmse
-        return rmse | {
+            return found
+        return found | {
             "nll": self.mean("nll"),
             "calibrated_nll": self.mean("calibrated_nll"),
             "crps": self.mean("crps"),
@@ -292,7 +297,7 @@ class RegressionScores(RowScores):
     def intervals(self, draws: int = 1000, seed: int = 0) -> dict[str, Interval]:
         """95 % bootstrap intervals over rows."""
         kept = self.table()
-        means = {"nll": "nll", "calibrated_nll": "calibrated_nll", "crps": "crps"}
+        means = {"pinball": "pinball", "nll": "nll", "calibrated_nll": "calibrated_nll", "crps": "crps"}
         means |= {"coverage_50": "within_50", "coverage_95": "within_95", "width_95": "width_95"}
         found = {n: bootstrap(kept[column], draws=draws, seed=seed) for n, column in means.items() if column in kept}
         return {"rmse": Interval(*(bound**0.5 for bound in bootstrap(kept["square"], draws=draws, seed=seed)))} | found

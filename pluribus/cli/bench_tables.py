@@ -70,7 +70,7 @@ def tables(
     """
     from rich.progress import BarColumn, Progress, TextColumn
 
-    from ..runs.config import split_choices
+    from ..runs.choices import split_choices
     from ..runs.run_folder import describe_machine
     from ..table_benchmark.run import NAME, PAGE, SMOKE, Benchmark, run_cells
 

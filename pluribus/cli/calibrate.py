@@ -22,7 +22,10 @@ def calibrate(
     run: RunFolder,
     coverage: Annotated[
         float | None,
-        typer.Option(help="the probability with which sets of classes, or intervals, hold the truth [0.9]", show_default=False),
+        typer.Option(
+            help="the probability with which sets of classes, or intervals, hold the truth [0.9, or what the quantiles span]",
+            show_default=False,
+        ),
     ] = None,
     risk: Annotated[
         float | None,
@@ -48,7 +51,10 @@ def calibrate(
     sets: Annotated[Literal["lac", "aps", "raps"], typer.Option(help="how sets score classes")] = "raps",
     scale: Annotated[
         Literal["normalised", "absolute"] | None,
-        typer.Option(help="intervals as wide as noise and spread say, or equally wide", show_default=False),
+        typer.Option(
+            help="intervals as wide as noise and spread say, or equally wide; quantiles moved by their distance, or equally",
+            show_default=False,
+        ),
     ] = None,
     delta: Annotated[float, typer.Option(help="the probability that the risk is not kept")] = 0.1,
     model: Factories = None,

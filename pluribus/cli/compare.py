@@ -192,7 +192,7 @@ def compare(
 
 def name_data(wanted: dict[str, Any]) -> str:
     """Return the name of the data, for the name of the folder."""
-    from ..runs.config import parse_choice
+    from ..runs.choices import parse_choice
 
     data = wanted.get("data", "digits")
     return Path(parse_choice(data)["name"] if isinstance(data, str) else str(data.get("name", "data"))).stem

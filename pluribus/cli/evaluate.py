@@ -51,7 +51,8 @@ def evaluate(
 
     from ..comparison.terminal_tables import print_evaluation
     from ..core.suggestions import describe_unknown
-    from ..runs.config import ConfigError, split_choices
+    from ..runs.choices import split_choices
+    from ..runs.config import ConfigError
     from ..runs.evaluation import build_evaluation_settings, evaluate_run
     from ..runs.prediction import NotFiniteError
 

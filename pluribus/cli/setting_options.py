@@ -14,7 +14,10 @@ from ..models.registry import MODELS
 from ..runs.config import Config
 
 PANELS = {
-    "What to learn": ("data", "data_dir", "model", "method", "recipe", "noise", "noise_beta", "augment", "validation", "rows"),
+    "What to learn": (
+        *("data", "data_dir", "model", "method", "recipe", "noise", "noise_beta", "quantiles"),
+        *("augment", "validation", "rows"),
+    ),
     "How to train": (
         *("epochs", "max_epochs", "batch_size", "seed", "optimizer", "lr", "momentum", "beta1", "nesterov", "weight_decay"),
         *("bias_lr", "bias_decay", "label_smoothing", "mixup", "clip", "kl_warmup", "kl_weight", "patience"),

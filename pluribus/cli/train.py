@@ -115,7 +115,8 @@ def run_new(
     source: str,
 ) -> None:
     """Train a new run, or a grid of them. `source` is the file that holds all settings, if one does."""
-    from ..runs.config import build_config, split_choices
+    from ..runs.choices import split_choices
+    from ..runs.config import build_config
     from ..runs.run_folder import name_new_folder
 
     method = wanted.get("method")
@@ -164,7 +165,7 @@ def resume_run(path: Path, settings: dict[str, Any], workers: str, quiet: bool) 
 
 def choose_folder(out: Path | None, runs: Path, config: Any) -> Path:
     """Return the folder of a new run. All processes of one run choose the same."""
-    from ..runs.config import parse_choice
+    from ..runs.choices import parse_choice
     from ..runs.run_folder import name_new_folder
 
     if out is not None:

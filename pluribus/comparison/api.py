@@ -17,7 +17,8 @@ from ..data import Data
 from ..data.dataset import Part, number_classes, take_no_rows
 from ..data.preparation import Preparation
 from ..experiments import check_workers
-from ..runs.config import ConfigError, parse_choice, split_choices
+from ..runs.choices import parse_choice, split_choices
+from ..runs.config import ConfigError
 from ..runs.consent import Trust, find_model_name, give_consent
 from ..runs.evaluation import build_evaluation_settings, evaluate_case, measure_cost
 from ..runs.evaluation_case import EvaluationCase

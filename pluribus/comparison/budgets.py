@@ -21,7 +21,8 @@ from ..analysis.cost import choose_deployment, compare_training_flops
 from ..core.convert import ensemble as convert
 from ..core.suggestions import describe_unknown
 from ..data import Data
-from ..runs.config import Config, ConfigError, find_role, format_choice
+from ..runs.choices import format_choice
+from ..runs.config import Config, ConfigError, find_role
 from ..runs.loading import build_network, find_factory
 from ..runs.training import convert_network
 

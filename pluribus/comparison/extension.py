@@ -13,7 +13,8 @@ import torch
 
 from ..file_formats.comparison_files import GridFile
 from ..file_formats.reading import read_yaml, write_yaml
-from ..runs.config import build_config, format_choice, parse_method
+from ..runs.choices import format_choice
+from ..runs.config import build_config, parse_method
 from ..runs.grid import make_cells
 from ..runs.training import convert_network, load_data, resolve_config
 from .budgets import fit_to_budget

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from ..core.spec import Spec
 from ..file_formats.evaluation_files import check_alike
-from ..runs.config import build_spec, format_choice, read_config
+from ..runs.choices import format_choice
+from ..runs.config import build_spec, read_config
 from ..runs.evaluation import ROW_SCORES, SUB_ENSEMBLE_SCORES
 from ..runs.grid import Cell, Grid
 from ..runs.run_folder import Run

@@ -11,17 +11,8 @@ from typing import Any
 from ..core.suggestions import describe_unknown
 from ..core.texts import quote
 from ..file_formats.reading import write_yaml
-from ..runs.config import (
-    Config,
-    ConfigError,
-    build_config,
-    find_role,
-    format_choice,
-    parse_choice,
-    parse_method,
-    resolve_paths,
-    split_choices,
-)
+from ..runs.choices import format_choice, parse_choice, split_choices
+from ..runs.config import Config, ConfigError, build_config, find_role, parse_method, resolve_paths
 from ..runs.grid import Cell, Grid, make_folder_name
 from ..training.settings import Settings
 from .roles import is_reference, measure_size

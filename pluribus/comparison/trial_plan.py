@@ -24,7 +24,8 @@ from ..core.seeds import derive_seed
 from ..core.surgery import Subject
 from ..data import Data
 from ..models.registry import ModelError
-from ..runs.config import Config, ConfigError, build_config, format_choice
+from ..runs.choices import format_choice
+from ..runs.config import Config, ConfigError, build_config
 from ..runs.loading import build_network
 from ..runs.pruning import quiet_optuna
 from ..runs.training import convert_network

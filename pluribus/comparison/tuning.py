@@ -26,7 +26,8 @@ from ..experiments import Job, read_failure, run_jobs
 from ..file_formats.comparison_files import GridFile
 from ..file_formats.reading import read_json, read_yaml, write_json, write_yaml
 from ..file_formats.tuning_files import TuningFile
-from ..runs.config import Config, ConfigError, build_config, build_spec, describe_spec, find_role, format_choice
+from ..runs.choices import format_choice
+from ..runs.config import Config, ConfigError, build_config, build_spec, describe_spec, find_role
 from ..runs.consent import check_consent, get_consent
 from ..runs.grid import Cell, Grid, Report, make_folder_name, read_state
 from ..runs.run_folder import Run

@@ -6,12 +6,17 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import torch
+from torch import Tensor
 
+from .answer import Task
 from .anytime import AnytimePredictive, predict_until
 from .errors import PluribusError
 from .prediction import predict_members, predict_summary
 from .predictive import Predictive, PredictiveSummary
 from .spec import require_count, require_number, require_share
+from .target_distribution import TargetDistribution
+from .target_noise import TargetNoise
+from .target_quantiles import TargetQuantiles
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -19,6 +24,32 @@ if TYPE_CHECKING:
 
 class Answering:
     """The part of an ensemble's contract that answers rows without training."""
+
+    task: Task
+    distribution: TargetDistribution | None
+    """What the members of a regression predict beside the means of its targets; None if they answer with means alone."""
+
+    @property
+    def noise(self) -> TargetNoise | None:
+        """How the members of a regression predict the noise of its targets; None if they do not."""
+        return self.distribution if isinstance(self.distribution, TargetNoise) else None
+
+    @property
+    def quantile_levels(self) -> tuple[float, ...]:
+        """Which quantiles of the targets the members of a regression predict, lowest first; empty if none."""
+        return self.distribution.levels if isinstance(self.distribution, TargetQuantiles) else ()
+
+    def interpret(self, outputs: Tensor) -> Predictive:
+        """The prediction that outputs `[M, B, …]` are, of the ensemble itself or of what `fold()` made of it.
+
+        >>> import pluribus
+        >>> from torch import nn
+        >>> ensemble = pluribus.ensemble(nn.Linear(4, 1), pluribus.Single(), task="regression", noise="gaussian")
+        >>> with torch.no_grad():
+        ...     ensemble.interpret(ensemble.fold()(torch.zeros(2, 4))).noise_variance.flatten()
+        tensor([1., 1.])
+        """
+        return Predictive(outputs, self.task, self.noise is not None, self.quantile_levels)
 
     @overload
     def predict(

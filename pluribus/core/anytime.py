@@ -68,7 +68,7 @@ def answer_rows(ensemble: "Ensemble", steps: list[Step], chunk: Any, until: floa
     for number, step in enumerate(steps):
         part = chunk if len(waiting) == rows else take_rows(ensemble, chunk, waiting)
         for group in step.members.executor.split(step.members):
-            sums.add(group(part))
+            sums.add(ensemble.interpret(group(part)))
         work += step.work * len(waiting)
         averages = sums.compute_averages()
         averages["used"] = torch.full((len(waiting),), sums.count, device=averages["log_probs"].device)

@@ -1,5 +1,6 @@
 """One call turns any network into an ensemble."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from torch import nn
@@ -8,7 +9,9 @@ from .ensemble import Ensemble
 from .predictive import Task
 from .spec import Spec, require_choice
 from .surgery import Subject
-from .target_noise import TargetNoise, add_noise_head, find_noise, find_noise_head, read_noise
+from .target_distribution import TargetDistribution, add_head, find_distribution, find_head
+from .target_noise import TargetNoise, read_noise
+from .target_quantiles import TargetQuantiles, read_quantiles
 
 
 def ensemble(
@@ -19,6 +22,7 @@ def ensemble(
     task: Task = "classification",
     output: int | str | None = None,
     noise: TargetNoise | Literal["none", "gaussian", "beta-nll"] | None = None,
+    quantiles: TargetQuantiles | Sequence[float] | None = None,
 ) -> Ensemble:
     """Turn a copy of `net` into the ensemble that `spec` describes. `net` itself stays untouched.
 
@@ -30,6 +34,12 @@ def ensemble(
     `noise` lets the network of a regression predict a variance beside each mean: its last layer gets twice its outputs, and the
     loss is the Gaussian likelihood ("gaussian") or the β-NLL with β = 0.5 ("beta-nll"), which fits the means better; or that of
     a `TargetNoise(beta=…)`. Members then answer with means and variances, `[M, B, 2C]`, which a `Predictive` tells apart.
+
+    `quantiles` lets it predict these quantiles of the targets beside each mean, for intervals whose ends are learnt: the last
+    layer gets 1 + Q times its outputs, and the loss is the squared error plus the pinball losses. Members then answer with
+    means and rising quantiles, `[M, B, (1 + Q)C]`.
+
+    Raises: ValueError if an argument makes no sense, ConversionError if the network cannot be changed so.
 
     Classes are on the axis after the batch, `[B, C, …]`, as torch's cross-entropy has them. One column, or none, is the logit
     of a yes. A network that takes one dictionary gets it in a tuple: `ensemble(({...},))`.
@@ -44,6 +54,10 @@ def ensemble(
     >>> sure = pluribus.ensemble(net, pluribus.MIMO(members=3), task="regression", noise="beta-nll")
     >>> sure.predict(torch.randn(5, 4)).noise_variance.shape
     torch.Size([5, 3])
+    >>> ends = pluribus.ensemble(net, pluribus.MIMO(members=3), task="regression", quantiles=(0.05, 0.95))
+    >>> low, high = ends.predict(torch.randn(5, 4)).quantiles
+    >>> low.shape, bool((low < high).all())
+    (torch.Size([5, 3]), True)
     """
     if isinstance(net, Ensemble):
         raise TypeError("net is an ensemble already: for an ensemble of ensembles use DeepEnsemble(members, of=spec)")
@@ -53,17 +67,30 @@ def ensemble(
         cure = f": write {spec.__name__}()" if isinstance(spec, type) and issubclass(spec, Spec) else ""
         raise TypeError(f"spec must be a method such as pluribus.MIMO(members=3), got {spec!r}{cure}")
     require_choice("task", task, ("classification", "regression"))
-    predicted = read_noise(noise)
-    if predicted is not None:
+    wanted = read_distribution(noise, quantiles)
+    if wanted is not None:
         if task != "regression":
-            raise ValueError("noise= is that of a regression's targets, and this is a classification: leave it out")
-        net = add_noise_head(net, predicted, example, output)
+            raise ValueError(f"{wanted.option}= is of a regression's targets, and this is a classification: leave it out")
+        net = add_head(net, wanted, example, output)
     converted = spec.convert(Subject(net, example, task, output))
-    predicted, head = find_noise(net), find_noise_head(net)
+    predicted = find_distribution(net)
     if predicted is not None:
-        loss = f"β-NLL with β = {predicted.beta:g}" if predicted.beta else "Gaussian likelihood"
-        said = f"{head or 'the last layer'} answers with means and variances, and learns both by the {loss}"
-        converted.conversion.details["noise of the targets"] = [said]
+        said = f"{find_head(net) or 'the last layer'} {predicted.explain()}"
+        converted.conversion.details[f"{predicted.option} of the targets"] = [said]
     if example is not None:
         converted.executor.prepare(converted, example)
     return converted
+
+
+def read_distribution(
+    noise: TargetNoise | str | None, quantiles: TargetQuantiles | Sequence[float] | None
+) -> TargetDistribution | None:
+    """What the members predict beside the mean. Raises ValueError if an argument makes no sense, or if there are both.
+
+    >>> read_distribution(None, (0.1, 0.9)), read_distribution("none", None)
+    (TargetQuantiles(levels=(0.1, 0.9)), None)
+    """
+    variance, levels = read_noise(noise), read_quantiles(quantiles)
+    if variance is not None and levels is not None:
+        raise ValueError("noise= and quantiles= both say how uncertain a row is: choose one of them")
+    return variance or levels

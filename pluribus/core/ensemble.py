@@ -21,11 +21,10 @@ from .losses import Criterion, check_examples, combine_losses, compute_loss
 from .member_targets import MemberTargets, deal_targets
 from .members import Converted, name_layers
 from .passes import Plan
-from .predictive import Predictive
 from .pytrees import Views
 from .spec import Spec, require_count
 from .surgery import Subject, carry_hooks_to_converted, copy_with, describe_structure
-from .target_noise import TargetNoise, compute_gaussian_loss, find_noise
+from .target_distribution import find_distribution
 
 
 class Ensemble(Answering, nn.Module):
@@ -57,8 +56,7 @@ class Ensemble(Answering, nn.Module):
         self.spec = spec
         self.task = subject.task
         self.output = subject.output
-        self.noise: TargetNoise | None = find_noise(subject.net)
-        """How the members of a regression predict the noise of its targets; None if they answer with means alone."""
+        self.distribution = find_distribution(subject.net)
         self.executor = Executor()
         self._count = members
         self._samples: int = getattr(spec, "samples", 1)
@@ -157,10 +155,11 @@ class Ensemble(Answering, nn.Module):
     def criterion(self, output: Tensor, target: Tensor) -> Tensor:
         """Cross-entropy (classes on the axis after the batch), or the mean squared error of a regression.
 
-        Where the members predict the noise of the targets it is the β-NLL of their means and variances, `[B, 2C, …]`.
+        Where the members predict the noise of the targets it is the β-NLL of their means and variances, `[B, 2C, …]`, and where
+        they predict quantiles the squared error and the pinball losses of `[B, (1 + Q)C, …]`.
         """
-        if self.noise is not None:
-            return compute_gaussian_loss(output, target, self.noise.beta)
+        if self.distribution is not None:
+            return self.distribution.compute_loss(output, target)
         return compute_loss(self.task, output, target)
 
     def penalty(self) -> Tensor:
@@ -223,17 +222,6 @@ class Ensemble(Answering, nn.Module):
         twin.sampled, twin._count = False, twin.samples
         freeze_layers(twin.net, twin._count, plan)
         return twin
-
-    def interpret(self, outputs: Tensor) -> Predictive:
-        """The prediction that outputs `[M, B, …]` are, of the ensemble itself or of what `fold()` made of it.
-
-        >>> import pluribus
-        >>> ensemble = pluribus.ensemble(nn.Linear(4, 1), pluribus.Single(), task="regression", noise="gaussian")
-        >>> with torch.no_grad():
-        ...     ensemble.interpret(ensemble.fold()(torch.zeros(2, 4))).noise_variance.flatten()
-        tensor([1., 1.])
-        """
-        return Predictive(outputs, self.task, self.noise is not None)
 
     def refuse(self, what: str, reason: str) -> Unsupported:
         """The error to raise where the method has no such form."""

@@ -46,16 +46,17 @@ def predict_members(
 
 def predict_summary(ensemble: "Ensemble", x: Any, batch_size: int | None = None) -> PredictiveSummary:
     """The averages over the members for a batch, or for all batches of a loader."""
-    expected, sums = pytrees.count_all_rows(x), RunningSums(ensemble.task, ensemble.noise is not None)
+    expected, sums = pytrees.count_all_rows(x), RunningSums(ensemble.task)
     buffers: dict[str, RowBuffer] = {}
     for chunk, twin in split_rows(ensemble, x, batch_size):
-        sums = RunningSums(ensemble.task, ensemble.noise is not None)
+        sums = RunningSums(ensemble.task)
         for group in ensemble.executor.split(twin):
-            sums.add(group(chunk))
+            sums.add(ensemble.interpret(group(chunk)))
         for name, values in sums.compute_averages().items():
             buffer = buffers.setdefault(name, RowBuffer(0, expected))
             buffer.take_rows(values.shape, values).copy_(values)
-    return PredictiveSummary(sums.count, {name: buffer.get_rows() for name, buffer in buffers.items()}, ensemble.task)
+    averages = {name: buffer.get_rows() for name, buffer in buffers.items()}
+    return PredictiveSummary(sums.count, averages, ensemble.task, ensemble.quantile_levels)
 
 
 def split_rows(
@@ -98,14 +99,14 @@ class RunningSums:
     votes: Tensor
     mean: Tensor  # of a regression
     squares: Tensor
-    noise: Tensor  # of one that predicts it
+    rest: dict[str, Tensor]  # what else it predicts, by the names of its averages
 
-    def __init__(self, task: Task, has_noise: bool = False) -> None:
-        self.task, self.has_noise, self.count = task, has_noise, 0
+    def __init__(self, task: Task) -> None:
+        self.task, self.count, self.rest = task, 0, {}
 
-    def add(self, outputs: Tensor) -> None:
-        """Add the outputs of a group of members, `[M, B, C, …]`."""
-        p, count = Predictive(outputs, self.task, self.has_noise), len(outputs)
+    def add(self, p: Predictive) -> None:
+        """Add the answers of a group of members."""
+        count = len(p.outputs)
         if self.task == "classification":
             log_probs = p.member_log_probs
             log_sum, votes = log_probs.logsumexp(0), count_votes(log_probs)
@@ -115,15 +116,15 @@ class RunningSums:
             self.entropy = entropy if first else self.entropy + entropy
             self.votes = votes if first else self.votes + votes
         else:
-            mean, squares = p.mean, p.spread_variance * count
+            averages = dict(p.summarize().averages)
+            mean, squares = averages.pop("mean"), averages.pop("spread_variance") * count
             if self.count:
                 total, shift = self.count + count, mean - self.mean
                 squares = self.squares + squares + shift.square() * (self.count * count / total)
                 mean = self.mean + shift * (count / total)
             self.mean, self.squares = mean, squares
-            if self.has_noise:
-                noise = p.member_noise.sum(0)
-                self.noise = self.noise + noise if self.count else noise
+            for name, average in averages.items():
+                self.rest[name] = self.rest[name] + average * count if self.count else average * count
         self.count += count
 
     def keep_rows(self, which: Tensor) -> None:
@@ -134,7 +135,7 @@ class RunningSums:
         """The averages over all members that were added, by the names that they have in a `PredictiveSummary`."""
         if self.task == "regression":
             found = {"mean": self.mean, "spread_variance": self.squares / self.count}
-            return found | ({"noise_variance": self.noise / self.count} if self.has_noise else {})
+            return found | {name: total / self.count for name, total in self.rest.items()}
         return {
             "log_probs": self.log_sum - math.log(self.count),
             "expected_entropy": self.entropy / self.count,

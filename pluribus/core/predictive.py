@@ -11,129 +11,21 @@ Of a regression the mixture of the members, of means μ_m and noise σ_m², has 
     (1/M) Σ_m σ_m²  +  (1/M) Σ_m (μ_m − μ̄)²:  total variance = noise + spread
 """
 
-import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .answer import Answer, Task
 from .row_buffer import RowBuffer
 from .votes import compute_disagreement, count_votes
 
-Task = Literal["classification", "regression"]
 BLOCK_SIZE = 2**19
 """Numbers of the members' outputs from which on averages are computed in blocks of rows: no second tensor of that size."""
-
-
-class Answer(abc.ABC):
-    """What the members of an ensemble say together about B rows: all that follows from their averages."""
-
-    task: Task
-
-    @abc.abstractmethod
-    def __len__(self) -> int:
-        """The number of rows, B."""
-
-    @property
-    def is_finite(self) -> Tensor:
-        """Which rows have an answer, `[B]`: their probabilities, or the mean of their regression outputs, are numbers.
-
-        >>> p = Predictive(torch.tensor([[[2.0, 0.0], [torch.nan, 0.0]]]))
-        >>> p.is_finite, p.labels
-        (tensor([ True, False]), tensor([ 0, -1]))
-        """
-        finite = (self.probs if self.task == "classification" else self.mean).isfinite()
-        return finite if finite.dim() == 1 else finite.flatten(1).all(1)
-
-    # --- classification -------------------------------------------------------------------------------------------
-
-    @property
-    @abc.abstractmethod
-    def log_probs(self) -> Tensor:
-        """`[B, C, …]`"""
-
-    @property
-    @abc.abstractmethod
-    def expected_entropy(self) -> Tensor:
-        """The members' own uncertainty in nats, averaged, `[B, …]`."""
-
-    @property
-    @abc.abstractmethod
-    def disagreement(self) -> Tensor:
-        """The share of pairs of members whose labels differ, `[B, …]`; zero for one member, NaN without a finite answer."""
-
-    @property
-    def probs(self) -> Tensor:
-        """`[B, C, …]`"""
-        return self.log_probs.exp()
-
-    @property
-    def labels(self) -> Tensor:
-        """The most probable class, `[B, …]`; −1, which is none, where the answer is not finite."""
-        log_probs = self.log_probs
-        return log_probs.argmax(1).masked_fill(log_probs.isnan().any(1), -1)
-
-    @property
-    def confidence(self) -> Tensor:
-        """The probability of that class."""
-        return self.probs.amax(1)
-
-    @property
-    def entropy(self) -> Tensor:
-        """Total uncertainty in nats, `[B, …]`."""
-        return torch.special.entr(self.probs).sum(1)
-
-    @property
-    def mutual_information(self) -> Tensor:
-        """What the members disagree about: never negative, zero for one member."""
-        return (self.entropy - self.expected_entropy).clamp_min(0)
-
-    def nll(self, targets: Tensor) -> Tensor:
-        """−log p(target) of every row, `[B, …]`."""
-        log_probs = self.log_probs
-        return -log_probs.gather(1, targets.long().view(log_probs[:, :1].shape)).squeeze(1)
-
-    # --- regression -----------------------------------------------------------------------------------------------
-
-    @property
-    @abc.abstractmethod
-    def mean(self) -> Tensor:
-        """`[B, C, …]`"""
-
-    @property
-    @abc.abstractmethod
-    def has_noise(self) -> bool:
-        """Whether the members of a regression predict the noise of its targets."""
-
-    @property
-    @abc.abstractmethod
-    def noise_variance(self) -> Tensor:
-        """The variance of the noise in the targets, the mean of what the members predict; zero if they do not, `[B, C, …]`."""
-
-    @property
-    @abc.abstractmethod
-    def spread_variance(self) -> Tensor:
-        """The variance of the members' means about their mean (divided by M); zero for one member, `[B, C, …]`."""
-
-    @property
-    def variance(self) -> Tensor:
-        """All that is known to be unsure: noise and spread, `[B, C, …]`."""
-        return self.spread_variance + self.noise_variance if self.has_noise else self.spread_variance
-
-    @property
-    def std(self) -> Tensor:
-        """The root of the whole variance."""
-        return self.variance.sqrt()
-
-    # ---------------------------------------------------------------------------------------------------------------
-
-    def _needs(self, task: Task) -> None:
-        if self.task != task:
-            raise AttributeError(f"this is a {self.task}: only a {task} has that. Convert with task={task!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +46,8 @@ class Predictive(Answer):
     task: Task = "classification"
     has_noise: bool = False
     """Whether outputs are means and variances, `[M, B, 2C, …]`."""
+    quantile_levels: tuple[float, ...] = ()
+    """Of which quantiles they are, beside means: `[M, B, (1 + Q)C, …]`."""
 
     def __post_init__(self) -> None:
         if self.outputs.dim() < 2:
@@ -163,6 +57,14 @@ class Predictive(Answer):
                 f"outputs with noise must be means and variances of a regression, [members, batch, 2C, …], got "
                 f"{list(self.outputs.shape)} of a {self.task}"
             )
+        times = 1 + len(self.quantile_levels)
+        if times > 1 and (self.task != "regression" or self.outputs.dim() < 3 or self.outputs.shape[2] % times):
+            raise ValueError(
+                f"outputs with {times - 1} quantiles must be means and these of a regression, [members, batch, {times}C, …], "
+                f"got {list(self.outputs.shape)} of a {self.task}"
+            )
+        if times > 1 and self.has_noise:
+            raise ValueError("outputs hold variances or quantiles beside the means: has_noise excludes quantile_levels")
 
     def __len__(self) -> int:
         return self.outputs.shape[1]
@@ -186,13 +88,19 @@ class Predictive(Answer):
         """Each member's probabilities, or its regression output, the mean: `[M, B, C, …]`."""
         if self.task == "classification":
             return self.member_log_probs.exp()
-        return split_outputs(self._values)[0] if self.has_noise else self._values
+        return self._blocks[0]
 
     @property
     def member_noise(self) -> Tensor:
         """The variance of the noise that each member of a regression predicts, `[M, B, C, …]`; zero if none does."""
         self._needs("regression")
-        return split_outputs(self._values)[1] if self.has_noise else torch.zeros_like(self._values)
+        return self._blocks[1] if self.has_noise else torch.zeros_like(self._blocks[0])
+
+    @property
+    def member_quantiles(self) -> Tensor:
+        """The quantiles that each member of a regression predicts, `[Q, M, B, C, …]`: those of one level are `[M, B, C, …]`."""
+        self._needs_quantiles()
+        return torch.stack(self._blocks[1:])
 
     @property
     def log_probs(self) -> Tensor:
@@ -221,8 +129,13 @@ class Predictive(Answer):
         self._needs("regression")
         return self._map_blocks(lambda block: block.members.var(0, correction=0))
 
+    @property
+    def quantiles(self) -> Tensor:
+        self._needs_quantiles()
+        return self._map_blocks(lambda block: block.member_quantiles.mean(1).movedim(0, 1)).movedim(1, 0)
+
     def rescale(self, factor: float, offset: float) -> "Predictive":
-        """The prediction of a regression in other units, `factor · y + offset`, in double precision.
+        """The prediction of a regression in other units, `factor · y + offset`, in double precision; the factor is positive.
 
         >>> Predictive(torch.tensor([[[1.0, 4.0]]]), "regression", has_noise=True).rescale(10, 5).outputs
         tensor([[[ 15., 400.]]], dtype=torch.float64)
@@ -230,15 +143,18 @@ class Predictive(Answer):
         self._needs("regression")
         if not self.has_noise:
             return replace(self, outputs=self.outputs.double() * factor + offset)
-        mean, variance = split_outputs(self.outputs.double())
+        mean, variance = self.outputs.double().chunk(2, 2)
         return replace(self, outputs=torch.cat([mean * factor + offset, variance * factor**2], 2))
 
     def summarize(self) -> "PredictiveSummary":
         """The averages alone."""
-        names = ("log_probs", "expected_entropy", "disagreement")
-        if self.task == "regression":
-            names = ("mean", "spread_variance", *(("noise_variance",) if self.has_noise else ()))
-        return PredictiveSummary(len(self.outputs), {name: getattr(self, name) for name in names}, self.task)
+        names = ("mean", "spread_variance") if self.task == "regression" else ("log_probs", "expected_entropy", "disagreement")
+        found = {name: getattr(self, name) for name in names}
+        if self.has_noise:
+            found["noise_variance"] = self.noise_variance
+        if self.quantile_levels:
+            found["quantiles"] = self.quantiles.movedim(0, 1)
+        return PredictiveSummary(len(self.outputs), found, self.task, self.quantile_levels)
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -247,6 +163,12 @@ class Predictive(Answer):
     @property
     def _values(self) -> Tensor:
         return self.outputs.to(self._dtype)
+
+    @property
+    def _blocks(self) -> tuple[Tensor, ...]:
+        """Means, and whatever else the members of a regression predict, `[M, B, C, …]` each."""
+        count = 2 if self.has_noise else 1 + len(self.quantile_levels)
+        return self._values.chunk(count, 2) if count > 1 else (self._values,)
 
     def _map_blocks(self, compute: Callable[["Predictive"], Tensor]) -> Tensor:
         """`compute`, which has an answer for every row, in blocks of rows if the outputs are many."""
@@ -264,14 +186,15 @@ class Predictive(Answer):
 class PredictiveSummary(Answer):
     """The averages of `count` members over B rows, without the members: `ensemble.predict(x, members=False)`.
 
-    It has the names of a `Predictive`, but for `outputs`, `members`, `member_log_probs` and `member_noise`. `averages` holds
+    It has the names of a `Predictive`, but for `outputs`, `members` and those that begin with `member_`. `averages` holds
     log_probs, expected_entropy and disagreement of a classification, mean and spread_variance of a regression, and its
-    noise_variance if the members predict it.
+    noise_variance or its quantiles `[B, Q, C, …]` if the members predict them.
     """
 
     count: int
     averages: Mapping[str, Tensor] = field(repr=False)
     task: Task = "classification"
+    quantile_levels: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return len(next(iter(self.averages.values())))
@@ -280,7 +203,7 @@ class PredictiveSummary(Answer):
     def cat(parts: Sequence["PredictiveSummary"]) -> "PredictiveSummary":
         """Several batches as one."""
         averages = {name: torch.cat([part.averages[name] for part in parts]) for name in parts[0].averages}
-        return PredictiveSummary(parts[0].count, averages, parts[0].task)
+        return replace(parts[0], averages=averages)
 
     @property
     def log_probs(self) -> Tensor:
@@ -313,8 +236,17 @@ class PredictiveSummary(Answer):
     def rescale(self, factor: float, offset: float) -> "PredictiveSummary":
         """The prediction of a regression in other units, `factor · y + offset`, in double precision."""
         self._needs("regression")
-        found = {name: values.double() * factor**2 for name, values in self.averages.items() if name != "mean"}
-        return replace(self, averages={"mean": self.mean.double() * factor + offset} | found)
+        places = ("mean", "quantiles")  # the others are variances
+        averages = {
+            name: values.double() * factor + offset if name in places else values.double() * factor**2
+            for name, values in self.averages.items()
+        }
+        return replace(self, averages=averages)
+
+    @property
+    def quantiles(self) -> Tensor:
+        self._needs_quantiles()
+        return self.averages["quantiles"].movedim(1, 0)
 
     @property
     def outputs(self) -> NoReturn:
@@ -332,15 +264,13 @@ class PredictiveSummary(Answer):
     def member_noise(self) -> NoReturn:
         raise self._refuse("member_noise")
 
+    @property
+    def member_quantiles(self) -> NoReturn:
+        raise self._refuse("member_quantiles")
+
     def _get(self, name: str, task: Task) -> Tensor:
         self._needs(task)
         return self.averages[name]
 
     def _refuse(self, name: str) -> AttributeError:
         return AttributeError(f"a prediction without members has no {name}: call predict(x), with members=True, to keep them")
-
-
-def split_outputs(outputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Means and variances, `[M, B, C, …]` each, of outputs `[M, B, 2C, …]`."""
-    mean, variance = outputs.chunk(2, 2)
-    return mean, variance

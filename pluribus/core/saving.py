@@ -21,7 +21,7 @@ from .members import MemberLayer
 from .random_weights import find_random_layers
 from .spec import Spec
 from .surgery import Subject, describe_structure
-from .target_noise import describe_noise, restore_noise
+from .target_distribution import describe_head, restore_head
 from .tensor_files import import_safetensors, read_described_tensors, serialize_tensors
 from .texts import quote
 from .weight_checks import check_count, check_description, check_size, check_tensors, count_draws, find_non_finite
@@ -40,7 +40,6 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         raise TypeError(f"save takes an ensemble, got {type(ensemble).__name__}: make one with pluribus.ensemble(net, spec)")
     import_safetensors()
     target = _add_suffix(path)
-    noise = describe_noise(ensemble.conversion.base)
     tensors, aliases = _distinct(ensemble.state_dict())
     about: dict[str, Any] = {
         "format": FORMAT,
@@ -54,7 +53,7 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         },
         "frozen": [f"{name}.frozen" for name, layer in ensemble.named_modules() if _is_frozen_layer(layer)],
         "network": ensemble.conversion.structure,
-    } | ({} if noise is None else {"noise": noise})
+    } | describe_head(ensemble.conversion.base)
     check_size(target, ensemble.spec)  # `load` would refuse the file
     for part in about["settings"].values():
         check_count(target, "samples", part.get("samples"))
@@ -86,7 +85,7 @@ def load(path: str | os.PathLike[str], net: nn.Module, *, allow_nonfinite: bool 
     target = _add_suffix(path)
     about, tensors = _read(target)
     try:
-        net = restore_noise(net, about.get("noise"))
+        net = restore_head(net, about)
     except FileError as error:
         raise FileError(f"{target} is damaged: {error}") from None
     _check_network(target, about["network"], describe_structure(net))

@@ -64,12 +64,13 @@ def calibrate(
     Args:
         ensemble: a trained ensemble; one network is one, too (`Single`).
         x: the held-out rows, as `Ensemble.predict` takes them; `y` their targets.
-        coverage: the probability with which sets of classes, or intervals (0.9 unless told), are to hold the target.
+        coverage: the probability with which sets of classes, or intervals, are to hold the target; for intervals 0.9 if it is
+            not told, or what lies between the outermost quantiles that the members predict.
         risk: the share of answers that may be wrong: the other rows are not answered.
         false_alarms: the share of rows like the training data that may be taken for foreign.
         foreign: rows that are unlike the training data, by which the score of the alarm is chosen.
         sets: how classes are scored, "lac", "aps" or "raps".
-        scale: "normalised" or "absolute" intervals.
+        scale: "normalised" or "absolute" intervals (`fit_regression_rules`).
         delta: the probability that the risk is not kept.
         training: rows that the network was trained on, and their classes, a few thousand of them. With them the alarm may be by
             the distance of features (`feature_distance.py`), which costs one more pass of a plain network.
@@ -91,8 +92,8 @@ def calibrate(
         for name, value in given.items():
             if value is not None:
                 raise ValueError(f"{name}= is for classes, and this is a regression: leave it out")
-        p, level = ensemble.predict(x, members=False), 0.9 if coverage is None else coverage
-        return CalibratedEnsemble(ensemble, fit_regression_rules(p, y.to(p.mean.device), level, scale, seed))
+        p = ensemble.predict(x, members=False)
+        return CalibratedEnsemble(ensemble, fit_regression_rules(p, y.to(p.mean.device), coverage, scale, seed))
     if scale is not None:
         raise ValueError("scale= is for the intervals of a regression, and this is a classification: leave it out")
     if training is not None:

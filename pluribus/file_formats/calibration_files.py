@@ -34,6 +34,7 @@ class RegressionRecord(Schema):
     scale: Literal["normalised", "absolute"]
     scores: Values
     is_noise_predicted: bool = False
+    quantiles: Annotated[list[Level], Field(max_length=99)] = Field(default=[])
 
 
 class CalibrationRecord(Schema):

@@ -28,7 +28,7 @@ from ..core.module_copies import copy_module
 from ..core.parts import Deep
 from ..core.spec import Keeps, Spec, require_choice, require_count
 from ..core.surgery import Subject
-from ..core.target_noise import NoiseHead
+from ..core.target_distribution import TargetHead
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def find_obstacle(subject: Subject, asked: bool) -> str:
 
 def is_foreign(module: nn.Module) -> bool:
     """Whether a module is neither torch's nor the core's, so that it may read the weights of its layers."""
-    return not type(module).__module__.startswith("torch.") and not isinstance(module, NoiseHead)
+    return not type(module).__module__.startswith("torch.") and not isinstance(module, TargetHead)
 
 
 def stack_members(subject: Subject, spec: DeepEnsemble, nets: list[nn.Module]) -> Ensemble:

@@ -15,6 +15,7 @@ from .intervals import Interval, bootstrap, central_interval, quantile
 from .mixture import mixture_crps, mixture_nll
 from .noise import calibrated_gaussian_nll
 from .ood_detection import auroc, fpr95, uncertainty
+from .pinball import pinball
 from .regression import coverage, crps, fit_noise_variance, gaussian_nll, interval_calibration, rmse, width
 from .selective import accuracy_at_coverage, aurc, risk_coverage
 from .streaming import Tally
@@ -50,6 +51,7 @@ __all__ = [
     "mixture_nll",
     "nll",
     "nll_at_temperatures",
+    "pinball",
     "quantile",
     "risk_coverage",
     "rmse",

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from ..core.predictive import Predictive, PredictiveSummary, Task
 from .calibration import ConfidenceBins, bin_by_confidence
+from .pinball import pinball_terms
 from .regression import gaussian_terms
 from .temperature import LOG_PRIOR, LOG_TEMPERATURES, find_best_temperature, nll_at_temperatures
 
@@ -16,7 +17,7 @@ PLACES = 64
 
 class Tally:
     """Sums of a classification (rows, correct rows, −log p, confidence bins) or a regression (rows, squared errors, and
-    −log p if the members predict the noise, `has_noise`).
+    −log p if the members predict the noise, `has_noise`, or the pinball loss if they predict quantiles, `has_quantiles`).
 
     Both count the rows whose answer is not finite; one of them makes every score NaN.
 
@@ -31,12 +32,18 @@ class Tally:
     """
 
     def __init__(
-        self, task: Task, device: torch.device | None = None, *, calibrated: bool = True, has_noise: bool = False
+        self,
+        task: Task,
+        device: torch.device | None = None,
+        *,
+        calibrated: bool = True,
+        has_noise: bool = False,
+        has_quantiles: bool = False,
     ) -> None:
         self.task = task
         self.calibrated = calibrated and task == "classification"
-        self.has_noise = has_noise
-        size = 4 + 3 * BINS if task == "classification" else 3 + has_noise
+        self.has_noise, self.has_quantiles = has_noise, has_quantiles
+        size = 4 + 3 * BINS if task == "classification" else 3 + (has_noise or has_quantiles)
         self.sums = torch.zeros(size + 2 * (GRID + 2) * self.calibrated, dtype=torch.double, device=device)
 
     def add(self, p: Predictive | PredictiveSummary, targets: Tensor, positions: Tensor | None = None) -> None:
@@ -50,6 +57,8 @@ class Tally:
             sums = [errors.new_tensor(len(p)), (~p.is_finite).sum(), errors.sum()]
             if self.has_noise:
                 sums.append(gaussian_terms(p, targets)[0].reshape(len(p), -1).mean(1).sum())
+            if self.has_quantiles:
+                sums.append(pinball_terms(p, targets).reshape(len(p), -1).mean(1).sum())
             self._add_sums(torch.stack(sums))
             return
         log_probs = p.log_probs
@@ -74,13 +83,17 @@ class Tally:
         return int(self.sums[1].item())
 
     def scores(self) -> dict[str, float]:
-        """Accuracy, NLL, ECE and calibrated NLL of a classification, RMSE of a regression and its NLL; nothing without rows."""
+        """Accuracy, NLL, ECE and calibrated NLL of a classification, RMSE, and NLL or pinball loss, of a regression.
+
+        Without rows there are none.
+        """
         rows = self.sums[0].item()
         if rows == 0:
             return {}
         if self.task == "regression":
-            nll = {"nll": (self.sums[3] / rows).item()} if self.has_noise else {}
-            return {"rmse": (self.sums[2] / rows).sqrt().item()} | nll
+            other = "nll" if self.has_noise else "pinball"
+            more = {other: (self.sums[3] / rows).item()} if self.has_noise or self.has_quantiles else {}
+            return {"rmse": (self.sums[2] / rows).sqrt().item()} | more
         bins, halves = self.sums[4:].split([3 * BINS, len(self.sums) - 4 - 3 * BINS])
         scores = {
             "accuracy": (self.sums[2] / rows).item(),

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from ..core.ensemble import Ensemble
 from ..data.dataset import Data, Part
-from ..runs.config import Config, build_config, format_choice
+from ..runs.choices import format_choice
+from ..runs.config import Config, build_config
 from ..runs.loading import load_run, split_rows
 from ..runs.run_folder import Run
 from ..runs.training import load_data, train_run

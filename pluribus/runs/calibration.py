@@ -18,7 +18,7 @@ from ..decisions.abstention import DELTA
 from ..decisions.alarms import AlarmScore
 from ..decisions.classification import ClassificationRules, fit_classification_rules
 from ..decisions.conformal import SetScore
-from ..decisions.intervals import RegressionRules, Scale, fit_regression_rules
+from ..decisions.intervals import DEFAULT_COVERAGE, RegressionRules, Scale, fit_regression_rules
 from ..file_formats.digests import digest_file
 from .config import Config, ConfigError
 from .consent import Trust
@@ -29,7 +29,6 @@ from .run_folder import Run, open_run
 from .training_distance import learn_distance, measure_distance, write_distance
 
 CALIBRATION = "calibration.json"
-DEFAULT_COVERAGE = 0.9
 Rules = ClassificationRules | RegressionRules
 
 
@@ -60,7 +59,6 @@ def calibrate_run(
     case = EvaluationCase(made, data, part, config.seed, report)
     if made.task == "regression":
         check_regression_wishes(risk, false_alarms, ood, alarm)
-        coverage = DEFAULT_COVERAGE if coverage is None else coverage
     elif coverage is None and risk is None and false_alarms is None:
         coverage = DEFAULT_COVERAGE
     if ood is not None and false_alarms is None:
@@ -93,7 +91,6 @@ def calibrate_run(
     rules: Rules
     try:
         if made.task == "regression":
-            assert coverage is not None
             rules = fit_regression_rules(p, y, coverage, scale, config.seed)
         else:
             own = measure(part)
@@ -212,6 +209,6 @@ def read_rules(run: Run) -> Rules | None:
         )
     values = {key: value for key, value in record["rules"].items() if key != "kind"}
     if record["rules"]["kind"] == "regression":
-        return RegressionRules(**(values | {"scores": tuple(values["scores"])}))
+        return RegressionRules(**(values | {key: tuple(values.get(key, ())) for key in ("scores", "quantiles")}))
     thresholds = ("set_threshold", "least_confidence", "alarm_threshold")
     return ClassificationRules(**(values | {key: math.inf if values[key] is None else values[key] for key in thresholds}))

@@ -1,10 +1,8 @@
 """The configuration of a run: data, network, method and training settings, from YAML or the command line, and back.
 
-Data, networks and methods are *choices*: a name with options, written `mimo`, `mimo:members=3,batch_repetition=2`, or as a
-mapping in a file.
+Data, networks and methods are *choices*: a name with options (`choices.py`).
 """
 
-import contextlib
 import dataclasses
 import os
 import re
@@ -18,12 +16,14 @@ from ..core.errors import PluribusError
 from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
 from ..core.target_noise import TargetNoise, read_noise
+from ..core.target_quantiles import TargetQuantiles
 from ..core.texts import quote, shorten
 from ..data.catalog import SETS
 from ..file_formats.comparison_files import ConfigFile
 from ..file_formats.explanations import describe_expected
-from ..file_formats.reading import parse_yaml_value, read_yaml, write_yaml
+from ..file_formats.reading import read_yaml, write_yaml
 from ..training.settings import Settings, Share, WholeShare
+from .choices import format_choice, parse_choice
 from .recipes import RECIPES, apply_recipe
 
 CHOICE = "NAME, NAME:option=value,… or, in a file, a mapping with a name"
@@ -65,6 +65,9 @@ class Config(Settings):
     method: dict[str, Any] = Field({"name": find_role("baseline")}, description="how the network becomes many")
     noise: Literal["none", "gaussian", "beta-nll"] = Field("none", description="of a regression: how to learn its noise, too")
     noise_beta: WholeShare = Field(0.5, description="β of the beta-nll; 0 is gaussian, 1 fits means as the squared error does")
+    quantiles: tuple[float, ...] = Field(
+        (), description="of a regression: quantiles to learn beside the mean, as in 0.05,0.95 [none]"
+    )
     augment: Literal["auto", "none", "flip", "crop", "crop-flip", "small-crop", "small-crop-flip", "small-crop-alternate"] = (
         Field(
             "auto",
@@ -112,6 +115,19 @@ class Config(Settings):
     def _a_path(cls, value: Any) -> Any:
         return os.fspath(value) if isinstance(value, os.PathLike) else value
 
+    @field_validator("quantiles", mode="before")
+    @classmethod
+    def _no_quantiles(cls, value: Any) -> Any:
+        return () if value is None or tuple(value) == ("none",) else value
+
+    @field_validator("quantiles")
+    @classmethod
+    def _check_quantiles(cls, value: tuple[float, ...]) -> tuple[float, ...]:
+        try:
+            return value if not value else TargetQuantiles(value).levels
+        except ValueError as error:
+            raise ValueError(str(error).removeprefix("quantiles ")) from None
+
     @model_validator(mode="after")
     def _something_to_judge_by(self) -> "Config":
         if self.patience and not self.validation:
@@ -120,6 +136,8 @@ class Config(Settings):
             raise ValueError("epochs auto needs rows to judge by: set validation above 0, or give a number of epochs")
         if self.noise_beta != 0.5 and self.noise != "beta-nll":
             raise ValueError(f"noise_beta is for noise beta-nll, and noise is {self.noise}: leave it out")
+        if self.quantiles and self.noise != "none":
+            raise ValueError(f"noise {self.noise} and quantiles both say how uncertain a row is: leave one of them out")
         return self
 
     @property
@@ -258,93 +276,7 @@ def read_config(path: Path, **changes: Any) -> Config:
 def save_config(config: Config, path: Path) -> None:
     """Write every setting as YAML: first data, network and method, then how to train."""
     content = config.model_dump(mode="json")
-    order = ["data", "data_dir", "model", "method", "recipe", "noise", "noise_beta", "augment", "validation", "rows", "teacher"]
+    order = ["data", "data_dir", "model", "method", "recipe", "noise", "noise_beta", "quantiles"]
+    order += ["augment", "validation", "rows", "teacher"]
     arranged = {key: content[key] for key in [*order, *(key for key in content if key not in order)]}
     write_yaml(path, arranged)
-
-
-# --- choices: a name with options ------------------------------------------------------------------------------------
-
-
-class ChoiceError(PluribusError, ValueError):
-    """A choice that cannot be read."""
-
-
-def parse_choice(text: str) -> dict[str, Any]:
-    """Parse `NAME:option=value,…` into a name and options. Raises ChoiceError.
-
-    >>> parse_choice("mimo:members=3,first=conv1")
-    {'name': 'mimo', 'members': 3, 'first': 'conv1'}
-    >>> parse_choice("nets.mine:build:hidden=[64, 64]")
-    {'name': 'nets.mine:build', 'hidden': [64, 64]}
-    """
-    name, options = text.strip(), ""
-    head, colon, tail = text.strip().rpartition(":")
-    if colon and "=" in tail.split(",")[0]:
-        name, options = head, tail
-    if not name or "=" in name:
-        raise ChoiceError(f"must be NAME or NAME:option=value,option=value, got {quote(text)}")
-    choice: dict[str, Any] = {"name": name}
-    for piece in split_at_commas(options):
-        key, equals, value = piece.partition("=")
-        if not equals or not key.strip() or key.strip() == "name":
-            raise ChoiceError(f"options are written option=value, got {quote(piece)} in {quote(text)}")
-        choice[key.strip()] = parse_value(value)
-    return choice
-
-
-def split_choices(text: str) -> list[str]:
-    """Split a list of choices at its commas; a piece `option=value` belongs to the choice before it.
-
-    >>> split_choices("inner,mimo:members=3,batch_repetition=2,treenet")
-    ['inner', 'mimo:members=3,batch_repetition=2', 'treenet']
-    """
-    found: list[str] = []
-    for piece in split_at_commas(text):
-        head = piece.split("=")[0]
-        if found and "=" in piece and ":" not in head:
-            found[-1] += f",{piece}"
-        else:
-            found.append(piece.strip())
-    return found
-
-
-def split_at_commas(text: str) -> list[str]:
-    """Split a text at the commas that are not inside brackets."""
-    pieces, depth, begun = [], 0, 0
-    for place, letter in enumerate(text):
-        depth += (letter in "[({") - (letter in "])}")
-        if letter == "," and depth == 0:
-            pieces.append(text[begun:place])
-            begun = place + 1
-    pieces.append(text[begun:])
-    return [piece for piece in pieces if piece.strip()]
-
-
-def parse_value(text: str) -> Any:
-    """Parse a value as YAML does: a number, true, false, null, a [list] or a text. Unlike in YAML, 1e-3 is a number."""
-    with contextlib.suppress(ValueError):
-        return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
-    try:
-        return parse_yaml_value(text)
-    except ValueError:
-        return text
-
-
-def format_choice(choice: dict[str, Any]) -> str:
-    """The short form of a choice, `NAME:option=value,…`.
-
-    >>> format_choice({"name": "deep-ensemble", "members": 3, "of": {"name": "mimo"}})
-    'deep-ensemble:members=3,of=mimo'
-    >>> format_choice({"name": "deep-ensemble", "of": {"name": "mimo", "members": 2}})
-    'deep-ensemble:of=mimo(members=2)'
-    """
-
-    def text(value: Any) -> str:
-        if not isinstance(value, Mapping) or "name" not in value:
-            return str(value)
-        inner = ",".join(f"{key}={text(each)}" for key, each in value.items() if key != "name")
-        return f"{value['name']}({inner})" if inner else value["name"]
-
-    options = ",".join(f"{key}={text(value)}" for key, value in choice.items() if key != "name")
-    return f"{choice['name']}:{options}" if options else choice["name"]

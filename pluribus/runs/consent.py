@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.errors import PluribusError
 from ..models.factories import split_factory_name, treat_as_data
-from .config import ChoiceError, parse_choice
+from .choices import ChoiceError, parse_choice
 
 Trust = bool | str | Iterable[str]
 """Whether to import every factory that a file names; or the names of those to import."""

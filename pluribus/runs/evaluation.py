@@ -32,7 +32,8 @@ from ..data.dataset import Part
 from ..data.preparation import Preparation
 from ..metrics.calibration import apply_temperature, fit_temperature
 from ..metrics.regression import fit_noise_variance
-from .config import Config, ConfigError, explain_validation_error, is_plain_reference, parse_choice
+from .choices import parse_choice
+from .config import Config, ConfigError, explain_validation_error, is_plain_reference
 from .consent import Trust, give_consent, read_as_data
 from .evaluation_case import EvaluationCase
 from .loading import build_network, load_rows, load_run, set_samples

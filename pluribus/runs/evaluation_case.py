@@ -55,7 +55,8 @@ class EvaluationCase:
     def tally_scores(self, part: Part | None = None) -> Tally:
         """The sums from which accuracy, NLL and ECE (or RMSE) follow."""
         # An evaluation computes the calibrated score from many random halves.
-        tally = Tally(self.ensemble.task, calibrated=False, has_noise=self.ensemble.noise is not None)
+        has_noise, has_quantiles = self.ensemble.noise is not None, bool(self.ensemble.quantile_levels)
+        tally = Tally(self.ensemble.task, calibrated=False, has_noise=has_noise, has_quantiles=has_quantiles)
         for p, y in self.predict_batches(part):
             tally.add(p, y)
         return tally

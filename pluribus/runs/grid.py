@@ -20,7 +20,8 @@ from ..file_formats.comparison_files import GridFile
 from ..file_formats.reading import read_yaml, write_yaml
 from ..file_formats.run_files import read_metrics
 from ..models.factories import import_factory, treat_as_data
-from .config import Config, ConfigError, build_config, format_choice, name_student, parse_method, resolve_paths
+from .choices import format_choice
+from .config import Config, ConfigError, build_config, name_student, parse_method, resolve_paths
 from .consent import NOTHING, Consent, check_consent, find_model_name, get_consent, give_consent
 from .evaluation import EvaluationSettings, build_evaluation_settings
 from .loading import passed_objects

@@ -29,6 +29,7 @@ from ..data.table_files import SUFFIXES, read_table
 from ..models.factories import import_factory
 from ..models.registry import MODELS, build
 from . import config as configs
+from .choices import format_choice, parse_choice
 from .config import MOST, Config, ConfigError
 from .consent import Trust, check_consent, give_consent, read_as_data
 from .run_folder import Run
@@ -131,6 +132,8 @@ def load_run(run: Run, trust: Trust = False) -> tuple[Ensemble, Config, dict[str
         made = load_ensemble(run.weights, build_network(config, shape, outputs, preparation.column_widths))
     if made.noise != config.target_noise:
         raise FileError(f"{run.weights} and {run.config} differ in noise: they are not of one run")
+    if made.quantile_levels != config.quantiles:
+        raise FileError(f"{run.weights} and {run.config} differ in quantiles: they are not of one run")
     if made.spec != config.spec:
         raise FileError(f"{run.weights} holds {made.spec}, but the run is of {config.spec}")
     return made.eval(), config, about, preparation
@@ -150,8 +153,8 @@ def load_rows(
 ) -> tuple[Data, Part]:
     """The rows to evaluate on: a split of the run's own data, or another set with the same classes."""
     if other is not None and isinstance(preparation, Columns):
-        return load_table_rows(configs.parse_choice(other), preparation, config.data.get("header"))
-    choice = config.data if other is None else configs.parse_choice(other)
+        return load_table_rows(parse_choice(other), preparation, config.data.get("header"))
+    choice = config.data if other is None else parse_choice(other)
     data = load_set(choice, config.data_dir)
     if tuple(data.shape) != tuple(about["shape"]) or data.task != about["task"]:
         raise ConfigError(
@@ -203,7 +206,7 @@ def load_table_rows(choice: dict[str, Any], preparation: Columns, header: bool |
     path = Path(choice["name"]).expanduser()
     if len(choice) > 1 or not path.name.lower().endswith(SUFFIXES):
         raise ConfigError(
-            f"the run was trained on a table: --data must be one, with the same columns, got {configs.format_choice(choice)}"
+            f"the run was trained on a table: --data must be one, with the same columns, got {format_choice(choice)}"
         )
     frame = read_table(path, header, infer=False)
     try:

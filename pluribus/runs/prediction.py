@@ -15,7 +15,7 @@ from torch import Tensor
 from ..core.answering import choose_members
 from ..core.anytime import AnytimePredictive
 from ..core.ensemble import Ensemble
-from ..core.errors import DataError, PluribusError
+from ..core.errors import DataError, FileError, PluribusError
 from ..core.files import NOT_FINITE
 from ..core.predictive import Predictive, PredictiveSummary
 from ..core.seeds import derive_seed, set_seed
@@ -27,7 +27,7 @@ from ..data.npz import to_single
 from ..data.table_files import SUFFIXES, read_table
 from ..decisions.classification import ClassificationRules
 from ..decisions.feature_distance import TrainingDistance
-from ..decisions.intervals import Intervals
+from ..decisions.intervals import RegressionRules
 from .calibration import CALIBRATION, Rules, needs_features, read_rules
 from .config import ConfigError
 from .consent import Trust
@@ -37,11 +37,11 @@ from .run_folder import open_run
 from .training_distance import read_distance
 
 NO_ANSWER = "the network's answer is not finite"
-HIDDEN = ("probabilities", "set", "answered", "foreign", "error")
+HIDDEN = ("probabilities", "quantiles", "set", "answered", "foreign", "error")
 """What a table for people leaves out."""
 
 
-REGRESSION = ("value", "low", "high", "noise", "spread")
+REGRESSION = ("value", "low", "high", "noise", "spread", "quantiles")
 """What a regression says about a row, in this order."""
 
 
@@ -63,7 +63,8 @@ def predict_files(
 
     A file is an image, a table or an .npz archive with x. Each row yields a dictionary with `file`, `row` and, of a
     classification, `label`, `confidence`, `uncertainty` (entropy, nats), `mutual_information` (nats) and `probabilities`; of a
-    regression, `value`, `spread` (the standard deviation of the members) and, if they predict it, that of the `noise`. If
+    regression, `value`, `spread` (the standard deviation of the members) and, if they predict them, that of the `noise` or the
+    `quantiles` by their levels. If
     the run has rules (`calibration.py`), a classification also has its `answer` as a text and, as far as there are rules for
     them, the classes of its `set`, whether it is `answered` and whether it is `foreign`; a regression has the ends of its
     interval, `low` and `high`, and the standard deviation of the `noise`. With `as_text` all are texts for a table, and what is
@@ -77,6 +78,11 @@ def predict_files(
     run = open_run(path)
     made, config, about, preparation = load_run(run, trust)
     rules = read_rules(run)
+    if isinstance(rules, RegressionRules) and rules.quantiles != made.quantile_levels:
+        raise FileError(
+            f"{run.path / CALIBRATION} is for other quantiles than {run.weights.name}: fit the rules again with "
+            f"`pluribus calibrate {run.path}`"
+        )
     if samples is not None:
         set_samples(made, samples)
     check_members(made, members, until)
@@ -113,8 +119,7 @@ def predict_files(
     if report is not None and asked:
         report(describe_saved_passes(asked))
     if report is not None and as_text and made.task == "regression" and rules is None and members is None and samples is None:
-        without = "" if made.noise else ", without noise"
-        report(f"spread is what the members differ by{without}: `pluribus calibrate {run.path}` fits intervals")
+        report(explain_regression(made, run.path))
     if lost:
         raise NotFiniteError(
             f"the run has no finite answer to {lost:,} of {total:,} rows, the first is {first}: the network overflows there, "
@@ -151,10 +156,10 @@ def format_decisions(
         return
     if p.task == "regression":
         mean, std = preparation.target
+        assert isinstance(rules, RegressionRules)
         found = rules.decide(p.rescale(std, mean))
-        assert isinstance(found, Intervals)
         for low, high, noise in zip(*(each.flatten().tolist() for each in (found.low, found.high, found.noise)), strict=True):
-            yield {"low": low, "high": high, "noise": noise}
+            yield {"low": low, "high": high} | ({} if rules.quantiles else {"noise": noise})
         return
     assert isinstance(rules, ClassificationRules)
     decided = rules.decide(p, distance)
@@ -194,8 +199,10 @@ def format_predictions(
 ) -> Iterator[dict[str, Any]]:
     """One dictionary for each row of a prediction; if its answer is not finite, all is None but the `error`."""
     for answer in _format_answers(ensemble, p, classes, preparation):
-        is_finite = all(math.isfinite(value) for value in answer.values() if isinstance(value, float))
-        yield answer if is_finite else dict.fromkeys(answer) | {"error": NO_ANSWER}
+        quantiles = answer.get("quantiles", {})
+        is_finite = all(math.isfinite(value) for value in (*answer.values(), *quantiles.values()) if isinstance(value, float))
+        lost = dict.fromkeys(answer) | ({"quantiles": dict.fromkeys(quantiles)} if quantiles else {})
+        yield answer if is_finite else lost | {"error": NO_ANSWER}
 
 
 def _format_answers(
@@ -206,8 +213,12 @@ def _format_answers(
         std = preparation.target[1]
         values, spreads = preparation.unscale_targets(p.mean), p.spread_variance.double().sqrt() * std
         noises = (p.noise_variance.double().sqrt() * std).flatten().tolist() if p.has_noise else []
+        levels = [f"{level:g}" for level in p.quantile_levels]
+        quantiles = preparation.unscale_targets(p.quantiles).flatten(1).T.tolist() if levels else []
         for row, (value, spread) in enumerate(zip(values.flatten().tolist(), spreads.flatten().tolist(), strict=True)):
-            yield {"value": value, **({"noise": noises[row]} if noises else {}), "spread": spread}
+            more = {"noise": noises[row]} if noises else {}
+            ends = {"quantiles": dict(zip(levels, quantiles[row], strict=True))} if quantiles else {}
+            yield {"value": value, **more, "spread": spread, **ends}
         return
     columns = (p.labels, p.confidence, p.entropy, p.mutual_information)
     used = p.used.tolist() if isinstance(p, AnytimePredictive) else [None] * len(p)
@@ -225,7 +236,7 @@ def _format_answers(
 
 
 def format_row(row: dict[str, Any], preparation: Preparation) -> dict[str, str]:
-    """One row of a prediction as texts for a table, without the probabilities.
+    """One row of a prediction as texts for a table, without the probabilities; quantiles only where there is no interval.
 
     A real number has four digits, and all those before its point. The value of a regression has as many decimals as the
     standard deviation of the training targets has with four digits, however large the value is.
@@ -234,19 +245,33 @@ def format_row(row: dict[str, Any], preparation: Preparation) -> dict[str, str]:
     {'row': '0', 'value': '1700000043.22', 'spread': '2.346'}
     >>> format_row({"row": 0, "value": None, "spread": None, "error": NO_ANSWER}, Preparation())
     {'row': '0', 'value': 'not finite', 'spread': 'not finite'}
+    >>> format_row({"row": 0, "value": 2.0, "spread": 0.0, "quantiles": {"0.1": 1.0}}, Preparation())
+    {'row': '0', 'value': '2', 'spread': '0', 'q0.1': '1'}
     """
     std = preparation.target[1]
+    quantiles = {} if "low" in row else {f"q{level}": value for level, value in row.get("quantiles", {}).items()}
     decimals = max(3 - math.floor(math.log10(std)), 0)
 
     def format_cell(key: str, value: Any) -> str:
         if not isinstance(value, float):
             return NOT_FINITE if value is None else str(value)
-        is_scaled = key in ("value", "low", "high") and preparation.target != (0.0, 1.0)
+        is_scaled = (key in ("value", "low", "high") or key in quantiles) and preparation.target != (0.0, 1.0)
         return f"{value:.{decimals}f}" if is_scaled and decimals < 15 and abs(value) < 1e15 else format_amount(value)
 
     hidden = (*HIDDEN, "mutual_information") if "answer" in row else HIDDEN  # so that the table stays narrow
     first = {key: row[key] for key in ("file", "row", "answer") if key in row}
-    return {key: format_cell(key, value) for key, value in (first | row).items() if key not in hidden}
+    return {key: format_cell(key, value) for key, value in (first | row | quantiles).items() if key not in hidden}
+
+
+def explain_regression(ensemble: Ensemble, path: Path) -> str:
+    """A sentence about the numbers that a regression without rules answers with; `path` is the folder of its run."""
+    if ensemble.quantile_levels:
+        return (
+            f"quantiles are as the network learnt them, and hold what they say only about: `pluribus calibrate {path}` fits "
+            "intervals that do"
+        )
+    without = "" if ensemble.noise else ", without noise"
+    return f"spread is what the members differ by{without}: `pluribus calibrate {path}` fits intervals"
 
 
 def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], header: bool | None = None) -> Tensor:

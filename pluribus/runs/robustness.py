@@ -21,7 +21,8 @@ from ..data.corruptions import EXTRA, SEVERITIES, STANDARD, corrupt
 from ..data.dataset import Part
 from ..data.table_files import SUFFIXES, read_table
 from ..metrics.ood_detection import auroc, fpr95
-from .config import ConfigError, parse_choice
+from .choices import parse_choice
+from .config import ConfigError
 from .evaluation_case import EvaluationCase
 
 GENERATED_SETS = ("noise", "shuffled")

@@ -18,7 +18,8 @@ from ..core.ensemble import Ensemble
 from ..core.errors import FileError
 from ..data import Data
 from ..training.distillation import Teacher
-from .config import Config, ConfigError, format_choice, name_student, read_config
+from .choices import format_choice
+from .config import Config, ConfigError, name_student, read_config
 from .loading import load_run
 from .run_folder import Run, open_run
 
@@ -36,7 +37,7 @@ def load_teacher(config: Config, folder: Path, data: Data) -> RunTeacher | None:
 
     Raises:
         FileError: there is no such run, it is not finished or damaged, or its weights are not those that the run began with.
-        ConfigError: the teacher was trained on other data, or is the student itself.
+        ConfigError: the teacher was trained on other data, answers with more than means, or is the student itself.
         ConsentError: its network is a factory that the user has not consented to.
     """
     if config.teacher is None:
@@ -45,6 +46,11 @@ def load_teacher(config: Config, folder: Path, data: Data) -> RunTeacher | None:
     with torch.random.fork_rng(devices=[]):  # what loading draws must not change what the student draws
         ensemble, own, about, _ = load_run(open_run(place))
     check_same_data(place, about, data)
+    if ensemble.distribution is not None:
+        raise ConfigError(
+            f"the teacher in {place} answers with {ensemble.distribution.answers}, and a student learns means alone: name a "
+            f"run without {ensemble.distribution.option}"
+        )
     digest = Teacher(ensemble).digest
     begun = read_config(Run(folder).config).teacher if Run(folder).config.is_file() else None
     for known in (config.teacher.get("digest"), (begun or {}).get("digest")):

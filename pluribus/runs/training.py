@@ -190,10 +190,13 @@ def resolve_config(config: Config, data: Data) -> Config:
         update["augment"] = "crop-flip" if data.name.startswith("cifar") else "none"
     elif config.augment != "none" and not data.has_images:
         raise ConfigError(f"augment {config.augment!r} is for images, and {data.name} has rows of numbers: choose none")
-    if data.task == "classification" and config.noise != "none":
-        raise ConfigError(f"noise is that of a regression's targets, and {data.name} has classes: leave it out")
-    if config.noise != "none" and config.teacher is not None:
-        raise ConfigError("a student learns its teacher's means: leave noise out, or teacher")
+    wanted = "quantiles" if config.quantiles else "noise"
+    if config.quantiles or config.noise != "none":
+        if data.task == "classification":
+            verb = "are" if config.quantiles else "is"
+            raise ConfigError(f"{wanted} {verb} of a regression's targets, and {data.name} has classes: leave {wanted} out")
+        if config.teacher is not None:
+            raise ConfigError(f"a student learns its teacher's means: leave {wanted} out, or teacher")
     if data.task == "regression":
         for name, off in (("mixup", 0.0), ("teacher_temperature", 1.0)):
             if getattr(config, name) != off:
@@ -217,7 +220,8 @@ def convert_network(config: Config, data: Data) -> Ensemble:
         check_batch_of_one(net, config.model["name"], example[:1])
     check_weight_memory(net, config.spec, config.title(), data.task)
     try:
-        return convert(net.train(), config.spec, example=example, task=data.task, noise=config.target_noise)
+        wanted: dict[str, Any] = {"noise": config.target_noise, "quantiles": config.quantiles or None}
+        return convert(net.train(), config.spec, example=example, task=data.task, **wanted)
     except (ValueError, TypeError) as error:
         raise ConfigError(f"{config.method['name']} cannot convert {config.model['name']}: {error}") from error
 

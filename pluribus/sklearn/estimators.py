@@ -5,7 +5,7 @@ missing values are marked. Arguments have scikit-learn's names, `X` among them.
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, validate_data
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..core.convert import ensemble as convert
 from ..core.ensemble import Ensemble
@@ -25,9 +25,10 @@ from ..core.spec import Spec
 from ..data.column_encoding import Columns
 from ..data.preparation import measure_weighted_spread
 from ..decisions.intervals import RegressionRules, fit_regression_rules
-from ..models.small import mlp
-from ..runs.config import build_spec, parse_choice
+from ..runs.choices import parse_choice
+from ..runs.config import build_spec
 from ..training.fit import fit
+from .networks import Network, build_network
 from .weighted_rows import WeightedBatches, WeightedRows, merge_rows
 
 FEWEST = 10
@@ -42,8 +43,8 @@ class EnsembleEstimator(BaseEstimator):
     def __init__(
         self,
         method: str | Spec = "batch-ensemble",
-        hidden: Sequence[int] = (128, 128),
-        network: Callable[[int, int], nn.Module] | None = None,
+        hidden: Sequence[int] | None = None,
+        network: Network = None,
         epochs: int = 100,
         batch_size: int = 64,
         lr: float = 2e-3,
@@ -127,10 +128,14 @@ class EnsembleEstimator(BaseEstimator):
         spec = self.method if isinstance(self.method, Spec) else build_spec(parse_choice(self.method))
         with torch.random.fork_rng(devices=[]):
             set_seed(seed)
-            net = mlp(inputs, outputs, tuple(self.hidden)) if self.network is None else self.network(inputs, outputs)
+            net = build_network(self.network, self.hidden, inputs, outputs, self.columns_.column_widths)
             example = torch.from_numpy(train.x[:2]).float()
             example = example if len(example) > 1 else example.repeat(2, 1)
-            return convert(net, spec, task=self.task, example=example, noise=getattr(self, "noise", None))
+            return convert(net, spec, task=self.task, example=example, **self._get_distribution())
+
+    def _get_distribution(self) -> dict[str, Any]:
+        """What the network predicts beside means, as arguments of `pluribus.ensemble`."""
+        return {}
 
     def _train(self, ensemble: Ensemble, train: WeightedRows, held_out: WeightedRows | None, seed: int) -> None:
         loader = WeightedBatches(*self._to_tensors(train), train, self.batch_size)
@@ -163,8 +168,10 @@ class EnsembleEstimator(BaseEstimator):
 class EnsembleClassifier(ClassifierMixin, EnsembleEstimator):
     """A classifier of tables that answers like many networks.
 
-    Parameters: `method`, a name with options ("mimo:members=2") or a spec; `hidden`, the sizes of the dense layers, or
-    `network`, a function of the numbers of inputs and outputs that returns a module; `epochs`, `batch_size`, `lr` and
+    Parameters: `method`, a name with options ("mimo:members=2") or a spec; `network`, a name with options
+    ("tabular:depth=3,dropout=0.1", "mlp:hidden=[64]") or a function of the numbers of inputs and outputs that returns a module;
+    without it `hidden`, the sizes of the dense layers of an MLP, and without both the network that the command line begins
+    with: "tabular", which embeds every column, up to 1,000 encoded columns, and an MLP beyond; `epochs`, `batch_size`, `lr` and
     `weight_decay` of AdamW; `validation`, the share of rows that is held out; `patience`, epochs without a better score on them
     after which the training ends; `random_state`; `verbose`, a progress bar.
 
@@ -205,10 +212,11 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     """A regressor of tables that knows how far it may be off.
 
     Its parameters are those of `EnsembleClassifier`, and `noise`: with "gaussian" or "beta-nll" (β = 0.5) the network predicts
-    a variance beside each mean; with "none" one noise level is fitted on the held-out rows.
+    a variance beside each mean; with "none" one noise level is fitted on the held-out rows. With `quantiles`, (0.05, 0.95) say,
+    it predicts these beside each mean, and intervals are the outermost ones, moved by what the held-out rows ask for.
 
-    After `fit`: `ensemble_`, `columns_`, `noise_` (the standard deviation of the noise; None without held-out rows, or
-    where it is predicted row by row) and so on.
+    After `fit`: `ensemble_`, `columns_`, `noise_` (the standard deviation of the noise, over all rows; None without held-out
+    rows, or where it is predicted row by row) and so on.
 
     >>> import numpy as np
     >>> x = np.random.RandomState(0).rand(300, 1); y = 10 * x[:, 0]
@@ -222,8 +230,8 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
     def __init__(
         self,
         method: str | Spec = "batch-ensemble",
-        hidden: Sequence[int] = (128, 128),
-        network: Callable[[int, int], nn.Module] | None = None,
+        hidden: Sequence[int] | None = None,
+        network: Network = None,
         epochs: int = 100,
         batch_size: int = 64,
         lr: float = 2e-3,
@@ -233,11 +241,16 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
         random_state: Any = None,
         verbose: bool = False,
         noise: str = "none",
+        quantiles: Sequence[float] | None = None,
     ) -> None:
         super().__init__(
             *(method, hidden, network, epochs, batch_size, lr, weight_decay, validation, patience, random_state, verbose)
         )
         self.noise = noise
+        self.quantiles = quantiles
+
+    def _get_distribution(self) -> dict[str, Any]:
+        return {"noise": self.noise, "quantiles": self.quantiles}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train on rows `[N, F]` (an array or a DataFrame) and their targets `[N]`."""
@@ -268,6 +281,21 @@ class EnsembleRegressor(RegressorMixin, EnsembleEstimator):
             return values
         noise = 0.0 if self.rules_ is None else self.rules_.noise
         return values, np.sqrt(p.variance.numpy().ravel() + noise) * std
+
+    def predict_quantiles(self, X: Any) -> np.ndarray:
+        """The quantiles of each row as they were learnt, `[N, Q]`, lowest first.
+
+        Raises: ValueError if there are none to predict.
+
+        >>> x = np.random.RandomState(0).rand(100, 1)
+        >>> EnsembleRegressor(epochs=2, quantiles=(0.1, 0.5, 0.9)).fit(x, x[:, 0]).predict_quantiles(x).shape
+        (100, 3)
+        """
+        check_is_fitted(self)
+        if not self.ensemble_.quantile_levels:
+            raise ValueError("this regressor has learnt no quantiles: make it with quantiles=(0.05, 0.95), say")
+        mean, std = self.target_scale_
+        return self._predict(X).quantiles.flatten(1).T.numpy() * std + mean
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """The ends of intervals that hold the target with the probability `coverage`, `[N]` each.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from ..core.errors import PluribusError
 from ..core.spec import Spec
 from ..core.suggestions import describe_unknown
-from ..runs.config import format_choice, parse_choice
+from ..runs.choices import format_choice, parse_choice
 from .contender import Contender
 from .other_libraries import OTHERS
 from .ours import list_ours, make_contender

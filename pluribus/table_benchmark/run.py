@@ -18,7 +18,7 @@ from ..data.catalog import SETS
 from ..experiments import Job, describe_unfinished, read_failure, run_jobs
 from ..file_formats.reading import read_json, write_json
 from ..file_formats.table_benchmark_files import CellFile, SettingsFile, TablesFile, TrialsFile
-from ..runs.config import parse_choice
+from ..runs.choices import parse_choice
 from .cells import FOUND, TRIALS, run_cell
 from .contender import Contender, Limits
 from .contenders import find_contender, find_contenders

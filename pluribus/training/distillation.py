@@ -102,10 +102,12 @@ class Teacher:
             raise ValueError(
                 f"teacher_members must be all for a student with {count} members, of which each learns a member, got one"
             )
-        if student.noise is not None or any(each.noise is not None for each in self.ensembles):
-            raise ValueError(
-                "distillation is of means, and an ensemble here predicts the noise of its targets: leave noise out"
-            )
+        for each in (student, *self.ensembles):
+            if each.distribution is not None:
+                raise ValueError(
+                    f"distillation is of means, and an ensemble here answers with {each.distribution.answers}: leave "
+                    f"{each.distribution.option} out"
+                )
         if student.task != self.task:
             raise ValueError(f"the teacher was made for a {self.task}, and the student for a {student.task}")
         two = pytrees.take_rows(x, 2)

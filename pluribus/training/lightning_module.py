@@ -224,7 +224,9 @@ class TrainingModule(L.LightningModule):
     # --- validation -----------------------------------------------------------------------------------------------
 
     def on_validation_epoch_start(self) -> None:
-        self.tally, self.validated = Tally(self.ensemble.task, self.device, has_noise=self.ensemble.noise is not None), 0
+        has_noise, has_quantiles = self.ensemble.noise is not None, bool(self.ensemble.quantile_levels)
+        self.tally = Tally(self.ensemble.task, self.device, has_noise=has_noise, has_quantiles=has_quantiles)
+        self.validated = 0
 
     def validation_step(self, batch: Batch, batch_idx: int) -> None:
         assert self.tally is not None

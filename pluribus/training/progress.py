@@ -14,7 +14,7 @@ from .lightning_module import TrainingModule
 from .phases import Phases
 from .settings import Settings
 
-NAMES = {"accuracy": "acc", "nll": "NLL", "ece": "ECE", "rmse": "RMSE"}
+NAMES = {"accuracy": "acc", "nll": "NLL", "ece": "ECE", "rmse": "RMSE", "pinball": "pinball"}
 
 
 def format_scores(scores: dict[str, float], names: dict[str, str] = NAMES) -> str:

@@ -11,7 +11,8 @@ from pluribus.core.errors import FileError
 from pluribus.file_formats.comparison_files import GridFile, Results
 from pluribus.file_formats.reading import read_json, read_yaml, write_yaml
 from pluribus.runs import grid as grids
-from pluribus.runs.config import ChoiceError, ConfigError, read_config
+from pluribus.runs.choices import ChoiceError
+from pluribus.runs.config import ConfigError, read_config
 from pluribus.runs.grid import Grid
 
 OPTIONS = {"data": "digits", "model": "mlp:hidden=[8]", "rows": 96, "epochs": 1, "batch_size": 32}

@@ -43,7 +43,7 @@ def test_sums_over_groups_are_those_over_all_members(sizes):
     ):
         sums = RunningSums(task)
         for group in outputs.split(sizes):
-            sums.add(group)
+            sums.add(Predictive(group, task))
         whole = Predictive(outputs, task)
         averages = sums.compute_averages()
         assert tuple(averages) == names
@@ -54,13 +54,13 @@ def test_sums_over_groups_are_those_over_all_members(sizes):
 def test_sums_stay_exact_where_a_naive_sum_would_lose_everything():
     far = RunningSums("classification")
     for logit in (1000.0, 2000.0):
-        far.add(torch.tensor([[[logit, 0.0]]], dtype=torch.double))
+        far.add(Predictive(torch.tensor([[[logit, 0.0]]], dtype=torch.double)))
     expected = -1000 - torch.tensor(2.0, dtype=torch.double).log()
     torch.testing.assert_close(far.compute_averages()["log_probs"][0, 1], expected)
     high = RunningSums("regression")
     values = 1e9 + torch.randn(30, 4, 1, dtype=torch.double)
     for group in values.split(7):
-        high.add(group)
+        high.add(Predictive(group, "regression"))
     torch.testing.assert_close(high.compute_averages()["spread_variance"], values.var(0, correction=0), rtol=1e-6, atol=0)
 
 
@@ -68,7 +68,7 @@ def test_one_column_and_half_precision_are_summed_as_in_a_full_prediction():
     outputs = torch.randn(6, 5, 1).bfloat16()
     sums = RunningSums("classification")
     for group in outputs.split(4):
-        sums.add(group)
+        sums.add(Predictive(group))
     averages = sums.compute_averages()
     assert averages["log_probs"].dtype == torch.float
     torch.testing.assert_close(averages["log_probs"], Predictive(outputs).log_probs)

@@ -234,11 +234,11 @@ def test_saved_folded_and_frozen_it_has_the_same_parts(name, tmp_path):
 
 
 def test_a_file_whose_noise_is_damaged_is_refused():
-    from pluribus.core.target_noise import restore_noise
+    from pluribus.core.target_distribution import restore_head
 
     for about in ({"layer": "7"}, {"layer": 7, "beta": 0.5}, {"layer": "7", "beta": 7}, {"layer": "1", "beta": 0.5}, [1]):
         with pytest.raises(FileError):
-            restore_noise(build_net(), about)
+            restore_head(build_net(), {"noise": about})
 
 
 def test_a_gradient_reaches_every_parameter_of_the_loss_and_a_deep_ensemble_trains_each_member_alone():

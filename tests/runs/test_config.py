@@ -6,7 +6,8 @@ import yaml
 import pluribus
 from pluribus.data import load
 from pluribus.runs import config as configs
-from pluribus.runs.config import ChoiceError, ConfigError, build_config, build_spec, format_choice, parse_choice, split_choices
+from pluribus.runs.choices import ChoiceError, format_choice, parse_choice, split_choices
+from pluribus.runs.config import ConfigError, build_config, build_spec
 from pluribus.runs.recipes import RECIPES
 from pluribus.runs.training import resolve_config
 

@@ -1,5 +1,6 @@
 """The estimators of scikit-learn: its own checks, tables with texts and gaps, weights, intervals."""
 
+import itertools
 import os
 import pickle
 import subprocess
@@ -23,7 +24,7 @@ warnings.filterwarnings("ignore")
 from sklearn.utils.estimator_checks import check_estimator
 import pluribus
 kind = getattr(pluribus.sklearn, sys.argv[1])
-made = kind(method=sys.argv[2], epochs=15, hidden=(16,), lr=0.03, random_state=0)
+made = kind(method=sys.argv[2], epochs=15, lr=0.03, random_state=0, **eval(sys.argv[3]))
 found = check_estimator(made, on_skip=None, on_fail=None)
 wrong = [f"{one['check_name']}: {one['status']}, {one['exception']}" for one in found if one["status"] != "passed"]
 print(len(found), wrong)
@@ -31,21 +32,32 @@ sys.exit(bool(wrong) or len(found) < 50)
 """
 
 
+MLP, SMALL, DEFAULT = {"hidden": (16,)}, {"network": "tabular:width=16,depth=1"}, {}
+
+
 @pytest.mark.parametrize(
-    ("kind", "method"),
+    ("kind", "method", "network"),
     [
-        ("EnsembleRegressor", "batch-ensemble"),
-        pytest.param("EnsembleClassifier", "batch-ensemble", marks=pytest.mark.slow),
-        *(pytest.param(kind, "mc-dropout", marks=pytest.mark.slow) for kind in ("EnsembleRegressor", "EnsembleClassifier")),
+        ("EnsembleRegressor", "batch-ensemble", SMALL),
         *(
-            pytest.param(kind, "deep-ensemble:members=2", marks=pytest.mark.slow)
-            for kind in ("EnsembleRegressor", "EnsembleClassifier")
+            pytest.param(kind, method, network, marks=pytest.mark.slow)
+            for kind, method, network in [
+                ("EnsembleClassifier", "batch-ensemble", SMALL),
+                ("EnsembleRegressor", "batch-ensemble", DEFAULT),
+                ("EnsembleClassifier", "batch-ensemble", DEFAULT),
+                ("EnsembleRegressor", "batch-ensemble", MLP | {"quantiles": (0.1, 0.9)}),
+                *itertools.product(
+                    ("EnsembleRegressor", "EnsembleClassifier"),
+                    ("batch-ensemble", "mc-dropout", "deep-ensemble:members=2"),
+                    [MLP],
+                ),
+            ]
         ),
     ],
 )
-def test_all_checks_of_scikit_learn_pass_and_none_is_skipped(kind, method):
+def test_all_checks_of_scikit_learn_pass_and_none_is_skipped(kind, method, network):
     """In a process of its own, because SCIPY_ARRAY_API, without which a check is skipped, is read when SciPy is imported."""
-    words = [sys.executable, "-c", CHECKS, kind, method]
+    words = [sys.executable, "-c", CHECKS, kind, method, repr(network)]
     done = subprocess.run(words, env=os.environ | {"SCIPY_ARRAY_API": "1"}, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -124,6 +136,28 @@ def test_predicted_noise_makes_intervals_wide_where_it_is_large():
     assert 2 * (high - low)[quiet].mean() < (high - low)[loud].mean()
     assert 0.8 < std[loud].mean() / 2.7e5 < 1.25
     assert "noise" not in EnsembleClassifier().get_params()
+
+
+def test_learnt_quantiles_are_the_ends_of_intervals_that_hold_new_targets_as_often_as_asked():
+    """400 held-out rows of 2,000 and 2,000 new ones, σ 0.017; the noise is skewed, and the upper end is farther away."""
+    generator = np.random.RandomState(0)
+    x = generator.rand(4000, 2)
+    y = 1e6 * x[:, 0] + 3e5 * x[:, 1] * generator.exponential(size=4000)
+    options = {"method": "single", "epochs": 10, "hidden": (32,), "validation": 0.2, "random_state": 0}
+    model = EnsembleRegressor(**options, quantiles=(0.05, 0.95)).fit(x[:2000], y[:2000])
+    low, high = model.predict_interval(x[2000:], 0.9)
+    assert abs(((low <= y[2000:]) & (y[2000:] <= high)).mean() - 0.9) < 4 * 0.017
+    loud = x[2000:, 1] > 0.8
+    mean, std = model.predict(x[2000:], return_std=True)
+    assert (high - mean)[loud].mean() > 1.5 * (mean - low)[loud].mean()
+    learnt = model.predict_quantiles(x[2000:])
+    assert learnt.shape == (2000, 2)
+    assert np.allclose(learnt[:, 0] - low, high - learnt[:, 1])
+    assert std.min() == pytest.approx(model.noise_)
+    with pytest.raises(ValueError, match="has learnt no quantiles"):
+        EnsembleRegressor(epochs=1, hidden=(4,)).fit(x[:20], y[:20]).predict_quantiles(x)
+    with pytest.raises(ValueError, match="rising numbers"):
+        EnsembleRegressor(epochs=1, hidden=(4,), quantiles=(0.9, 0.1)).fit(x[:20], y[:20])
 
 
 def test_without_held_out_rows_there_are_no_intervals():
