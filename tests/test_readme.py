@@ -41,6 +41,7 @@ def test_the_command_line_takes_every_command_of_the_readme(line):
         compare,
         data,
         evaluate,
+        export,
         methods,
         models,
         predict,

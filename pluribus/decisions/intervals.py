@@ -66,13 +66,20 @@ class RegressionRules:
         >>> rules.decide(Predictive(torch.tensor([[[10.0]]]), "regression")).low
         tensor([[8.]], dtype=torch.float64)
         """
+        return self.build_intervals(p, self.find_reach(coverage), self.coverage if coverage is None else coverage)
+
+    def find_reach(self, coverage: float | None = None) -> float:
+        """How far intervals of this level, or of that of the rules, reach, in units of their scale."""
+        level = self.coverage if coverage is None else coverage
+        return find_threshold(torch.tensor(self.scores, dtype=torch.double), level)
+
+    def build_intervals(self, p: Predictive | PredictiveSummary, reach: float, level: float) -> "Intervals":
+        """The interval of each row with a known reach."""
         if p.quantile_levels != self.quantiles:
             raise ValueError(
                 f"the rules were fitted to quantiles {list(self.quantiles)}, and these members predict "
                 f"{list(p.quantile_levels)}: fit them anew"
             )
-        level = self.coverage if coverage is None else coverage
-        reach = find_threshold(torch.tensor(self.scores, dtype=torch.double), level)
         mean, noise = p.mean.double(), p.noise_variance.double() + self.noise
         first, last = find_ends(p)
         move = reach * compute_scale(p, self.scale, self.noise)

@@ -179,7 +179,7 @@ def compare_answers(run: Run, program: Program, ensemble: Ensemble, rows: Any) -
 
 def measure_unit(program: Program, name: str, values: Tensor) -> float:
     """The unit of an answer's differences: 1 for probabilities; of a regression the spread of its targets."""
-    if program.interpret.task == "classification":
+    if program.task == "classification":
         return max(1.0, values.nan_to_num(0, 0, 0).abs().max().item()) if name == "entropy" else 1.0
     if program.preparation is not None and program.preparation.target != (0.0, 1.0):
         std = program.preparation.target[1]

@@ -7,8 +7,8 @@ exported with its draws fixed, so that what members have in common runs once.
 
 import copy
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from ..core import pytrees
 from ..core.ensemble import Ensemble
 from ..core.errors import Unsupported
+from ..core.predictive import Predictive
 from ..data.preparation import Preparation
 from ..decisions.classification import ClassificationRules
-from ..decisions.conformal import find_threshold
-from ..decisions.intervals import RegressionRules, compute_scale
+from ..decisions.intervals import RegressionRules
 
 Rules = ClassificationRules | RegressionRules
 MEANINGS = {
@@ -31,6 +31,7 @@ MEANINGS = {
     "mutual_information": "the part of it on which members disagree",
     "mean": "the value",
     "variance": "its variance: noise, where the members predict it, and spread of the members",
+    "quantiles": "the quantiles that the network predicts, averaged over the members",
     "interval": "low and high end",
     "set": "which classes the set holds",
     "answered": "whether the class may be answered",
@@ -81,11 +82,12 @@ class Program(nn.Module):
     ) -> None:
         super().__init__()
         self.network = network.eval()
-        self.interpret = Interpretation(ensemble.task, ensemble.noise is not None)
+        self.interpret: Callable[[Tensor], Predictive] = ensemble.interpret
+        self.task, self.has_quantiles = ensemble.task, bool(ensemble.quantile_levels)
         self.preparation, self.rules, self.keys = preparation, rules, keys
         self.reach = 0.0
         if isinstance(rules, RegressionRules):
-            self.reach = find_threshold(torch.tensor(rules.scores, dtype=torch.double), rules.coverage)
+            self.reach = rules.find_reach()
         if isinstance(rules, ClassificationRules) and rules.needs_features:
             raise Unsupported(
                 "the alarm is by the distance of features to training rows, which an exported file does not hold: fit it by "
@@ -96,8 +98,9 @@ class Program(nn.Module):
     def names(self) -> tuple[str, ...]:
         """The names of the answers."""
         rules = self.rules
-        if self.interpret.task == "regression":
-            return ("mean", "variance", "members", *(("interval",) if rules is not None else ()))
+        if self.task == "regression":
+            quantiles = ("quantiles",) if self.has_quantiles else ()
+            return ("mean", "variance", "members", *quantiles, *(("interval",) if rules is not None else ()))
         asked = () if not isinstance(rules, ClassificationRules) else (rules.coverage, rules.risk, rules.false_alarms)
         decided = [name for name, wish in zip(("set", "answered", "foreign"), asked, strict=False) if wish is not None]
         return ("probs", "label", "members", "entropy", "mutual_information", *decided)
@@ -137,30 +140,18 @@ class Program(nn.Module):
             found += [each for each in (decided.sets, decided.is_answered, decided.is_foreign) if each is not None]
         return tuple(found)
 
-    def answer_values(self, p: Any) -> tuple[Tensor, ...]:
+    def answer_values(self, p: Predictive) -> tuple[Tensor, ...]:
         """The answers of a regression, in the units of its targets."""
         if self.preparation is not None and self.preparation.target != (0.0, 1.0):
             mean, std = self.preparation.target
             p = p.rescale(std, mean)
         found = [p.mean, p.variance, p.members]
+        if p.quantile_levels:
+            found.append(p.quantiles.movedim(0, 1))
         if isinstance(self.rules, RegressionRules):
-            half = self.reach * compute_scale(p.variance.double() + self.rules.noise, self.rules.scale)
-            middle = p.mean.double()
-            found.append(torch.stack([middle - half, middle + half], 1))
+            decided = self.rules.build_intervals(p, self.reach, self.rules.coverage)
+            found.append(torch.stack([decided.low, decided.high], 1))
         return tuple(found)
-
-
-@dataclass(frozen=True)
-class Interpretation:
-    """What the outputs of the members mean."""
-
-    task: Any
-    has_noise: bool
-
-    def __call__(self, outputs: Tensor) -> Any:
-        from ..core.predictive import Predictive
-
-        return Predictive(outputs, self.task, self.has_noise)
 
 
 def list_inputs(x: Any) -> tuple[tuple[Tensor, ...], tuple[str, ...], tuple[str, ...] | None]:

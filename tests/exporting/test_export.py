@@ -127,18 +127,20 @@ def test_rules_go_along(tmp_path):
     assert 0 < found["foreign"].float().mean() < 1
 
 
-@pytest.mark.parametrize("noise", [None, "gaussian"])
-def test_a_regression_answers_in_the_units_of_its_targets_with_its_interval(noise, tmp_path):
+@pytest.mark.parametrize("beside", [{}, {"noise": "gaussian"}, {"quantiles": (0.1, 0.9)}])
+def test_a_regression_answers_in_the_units_of_its_targets_with_its_interval(beside, tmp_path):
     torch.manual_seed(0)
     x, y = torch.randn(200, 8), torch.randn(200, 1)
     preparation = pluribus.data.Preparation(target=(1.7e6, 30.0))
-    ensemble = pluribus.ensemble(mlp(outputs=1), DeepEnsemble(members=3), task="regression", noise=noise, example=x[:2]).eval()
+    ensemble = pluribus.ensemble(mlp(outputs=1), DeepEnsemble(members=3), task="regression", example=x[:2], **beside).eval()
     p = ensemble.predict(x).rescale(30.0, 1.7e6)
     rules = pluribus.decisions.fit_regression_rules(p, y * 30 + 1.7e6, 0.8)
     written = pluribus.export(ensemble, tmp_path / "model.onnx", example=x, preparation=preparation, rules=rules)
     found, expected = read(written)(x), rules.decide(p)
-    assert written.outputs == ("mean", "variance", "members", "interval")
+    assert written.outputs == ("mean", "variance", "members", *(["quantiles"] if "quantiles" in beside else []), "interval")
     torch.testing.assert_close(found["mean"], p.mean, rtol=0, atol=1e-3)
+    if "quantiles" in beside:
+        torch.testing.assert_close(found["quantiles"], p.quantiles.movedim(0, 1), rtol=0, atol=1e-3)
     torch.testing.assert_close(found["variance"], p.variance, rtol=1e-4, atol=1e-3)
     torch.testing.assert_close(found["interval"], torch.stack([expected.low, expected.high], 1), rtol=0, atol=1e-3)
 
