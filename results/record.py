@@ -68,6 +68,10 @@ COMPARISONS = {
         "--student epochs=360,warmup=36,mixup=1,teacher_weight=1,teacher_members=one "
         "--methods single,deep-ensemble,mimo,multihead"
     ),
+    "cifar10-alone": (  # what the student of cifar10-wide is without its teacher: its length, its inputs and its decay
+        "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast --epochs 360 --warmup 36 --mixup 1 --weight-decay 0.015 "
+        "--seeds 3 --corruptions standard --shift-rows 500 --ood svhn --methods single"
+    ),
     "cifar10-long": (
         "--data cifar10 --recipe fast-sgd --model fast-cnn:width=0.5 --epochs 24 --seeds 3 --corruptions standard "
         "--shift-rows 500 --ood svhn --distil single,multihead:members=4 --student epochs=72,mixup=1,teacher_weight=1 "
@@ -185,6 +189,31 @@ def describe_goal(results: dict[str, Any]) -> str:
     )
 
 
+MOST = 2 / 3
+
+
+def describe_control(taught: dict[str, Any], alone: dict[str, Any]) -> str:
+    """How much of a student's gain over one network the same training without a teacher has.
+
+    The rule: length and mixed inputs alone explain the gain in calibrated NLL if they have at least two thirds of it; they do
+    not if they have at most a third; between them they explain a part.
+    """
+
+    def find(results: dict[str, Any], is_student: bool) -> float:
+        rows = [
+            each for each in results["methods"] if each["name"].startswith("single") and ("←" in each["name"]) == is_student
+        ]
+        return float(rows[0]["scores"]["calibrated_nll"]["mean"])
+
+    single, student, control = find(taught, False), find(taught, True), find(alone, False)
+    share = (single - control) / (single - student)
+    verdict = "explain it" if share >= MOST else "do not explain it" if share <= 1 - MOST else "explain a part of it"
+    return (
+        f"The student's length, inputs and decay without a teacher (results/cifar10-alone) give {control:.4f}, {share:.0%} of "
+        f"its gain over one network: length and mixed inputs alone {verdict}."
+    )
+
+
 def format_section() -> str:
     """The recorded results as the README shows them."""
     parts = [BEGIN]
@@ -200,7 +229,11 @@ def format_section() -> str:
         title = f"{results['title']}, {results['data']['train']:,} training rows{length}{recipe}"
         text = format_markdown(results).replace(f"# {results['title']}", f"### {title}", 1).strip()
         picture = f"![{title}: what methods are worth in networks, against latency](results/{name}/picture.svg)"
-        parts += ["", text, "", *([describe_goal(results), ""] if name.startswith("cifar10") else []), picture]
+        parts += ["", text, "", *([describe_goal(results), ""] if name.startswith("cifar10") else [])]
+        control = HERE / "cifar10-alone" / "results.json"
+        if name == "cifar10-wide" and control.is_file():
+            parts += [describe_control(results, json.loads(control.read_text(encoding="utf-8"))), ""]
+        parts.append(picture)
     return "\n".join([*parts, "", END])
 
 

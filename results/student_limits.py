@@ -1,11 +1,9 @@
-"""What holds a student of a deep ensemble back on few rows, and how much of what it gains it would gain without a teacher.
+"""What holds a student of a deep ensemble back on few rows: its training length, its capacity, or the inputs it learns from.
 
-    python results/student_limits.py                 on half the width of the fast network, reads the runs of cifar10-few
-    python results/student_limits.py cifar10-wide    on its whole width, reads the runs of cifar10-wide
+    python results/student_limits.py
 
-The runs are those of `python results/record.py NAME`. The command writes results/ablations/student-limits.json or
-student-alone.json. Every student learns from the recorded deep ensemble of its seed. The scores are of 10,000 training images
-of CIFAR-10 that none of them has seen:
+reads the runs of `python results/record.py cifar10-few` and writes results/ablations/student-limits.json. Every student learns
+from the recorded deep ensemble of its seed. The scores are of 10,000 training images of CIFAR-10 that none of them has seen:
 
     single     the recorded network, by itself
     teacher    the recorded deep ensemble of four
@@ -13,12 +11,9 @@ of CIFAR-10 that none of them has seen:
     longer     the recorded student, taught for 360 epochs
     wider      twice the width, four times the FLOPs, 120 epochs
     inputs     as many steps as `student`, on 34,000 other images without their labels
-    alone      the recorded student's network, length and mixed inputs, and the labels in place of a teacher
 
-The rules, in calibrated NLL averaged over seeds: of half the width, a change that closes at least a third of the gap between
-`student` and `teacher` holds the student back; one that closes less than a tenth does not; between them it is not decided. Of
-the whole width, length and mixed inputs alone explain the recorded student's gain over `single` if `alone` has at least two
-thirds of it; they do not if it has at most a third; between them they explain a part.
+The rule: a change that closes at least a third of the gap between `student` and `teacher`, in calibrated NLL averaged over
+seeds, holds the student back; one that closes less than a tenth does not; between them it is not decided.
 """
 
 import json
@@ -42,15 +37,14 @@ from pluribus.runs.training import convert_network, load_data
 from pluribus.training.fit import fit
 
 HERE = Path(__file__).parent
-RUNS = HERE.parent / "runs"
+RUNS = HERE.parent / "runs" / "cifar10-few"
+WORK = HERE.parent / "runs" / "student-limits"
 SEEDS = (0, 1, 2)
 EPOCHS = 120
 JUDGED = 10_000
 RECORDED = {"single": "single", "teacher": "deep-ensemble", "longer": "single-from-deep-ensemble"}
-WIDTHS = {"cifar10-few": {"student": 0.5, "inputs": 0.5, "wider": 1.0}, "cifar10-wide": {"alone": 1.0}}
-"""Of the cells that are trained here, by comparison."""
-FILES = {"cifar10-few": "student-limits", "cifar10-wide": "student-alone"}
-ENOUGH, TOO_LITTLE, MOST = 1 / 3, 1 / 10, 2 / 3
+WIDTHS = {"student": 0.5, "inputs": 0.5, "wider": 1.0}
+ENOUGH, TOO_LITTLE = 1 / 3, 1 / 10
 Json = dict[str, Any]
 
 
@@ -62,43 +56,41 @@ def take_unseen(data: Data, seen: Part) -> Part:
     )
 
 
-def split_unseen(runs: Path, seed: int) -> tuple[Data, Part, Part]:
+def split_unseen(seed: int) -> tuple[Data, Part, Part]:
     """The data of a seed's runs, the images that a student may learn from without labels, and those that judge."""
-    config = load_run(Run(runs / f"single-seed{seed}"))[1]
+    config = load_run(Run(RUNS / f"single-seed{seed}"))[1]
     data = load_data(config)
     unseen = take_unseen(load_set(config.data, config.data_dir), data.train)
     order = torch.randperm(len(unseen), generator=torch.Generator().manual_seed(seed))
     return data, unseen.take_rows(order[JUDGED:]), unseen.take_rows(order[:JUDGED])
 
 
-def train_student(folder: str, comparison: str, cell: str, seed: int, threads: int = 1) -> None:
+def train_student(folder: str, cell: str, seed: int, threads: int = 1) -> None:
     """Train one student and write its weights and scores; a killed training goes on from its last epoch."""
     torch.set_num_threads(threads)
     place = Path(folder)
-    runs = RUNS / comparison
-    data, foreign, judged = split_unseen(runs, seed)
-    config = load_run(Run(runs / f"single-from-deep-ensemble-seed{seed}"))[1]
+    data, foreign, judged = split_unseen(seed)
+    config = load_run(Run(RUNS / f"single-from-deep-ensemble-seed{seed}"))[1]
     rows = split_rows(config, data)[0]
-    epochs = config.most_epochs if cell == "alone" else EPOCHS
+    epochs = EPOCHS
     if cell == "inputs":  # fewer epochs of more images, in as many steps
         steps = EPOCHS * (len(rows) // config.batch_size)
         epochs, rows = round(steps / (len(foreign) // config.batch_size)), replace(foreign, y=torch.zeros_like(foreign.y))
-    width = WIDTHS[comparison][cell]
-    config = config.model_copy(update={"model": {"name": "fast-cnn", "width": width}, "epochs": epochs})
+    config = config.model_copy(update={"model": {"name": "fast-cnn", "width": WIDTHS[cell]}, "epochs": epochs})
     if cell == "inputs":
         config = config.model_copy(update={"warmup": config.warmup * epochs / EPOCHS})
     student = convert_network(config, data)
-    teacher = None if cell == "alone" else load_run(Run(runs / f"deep-ensemble-seed{seed}"))[0]
+    teacher = load_run(Run(RUNS / f"deep-ensemble-seed{seed}"))[0]
     options: Json = {"preparation": data.preparation, "augmentation": config.augment, "progress": False}
     fit(student, rows, folder=place / "checkpoints", resume=True, settings=config, teacher=teacher, **options)
     save(student, place / "weights.safetensors")
     write_scores(place, student.eval(), data, judged)
 
 
-def score_recorded(folder: str, comparison: str, cell: str, seed: int, threads: int = 1) -> None:
+def score_recorded(folder: str, cell: str, seed: int, threads: int = 1) -> None:
     """Write the scores of a recorded run."""
-    data, _, judged = split_unseen(RUNS / comparison, seed)
-    write_scores(Path(folder), load_run(Run(RUNS / comparison / f"{RECORDED[cell]}-seed{seed}"))[0], data, judged)
+    data, _, judged = split_unseen(seed)
+    write_scores(Path(folder), load_run(Run(RUNS / f"{RECORDED[cell]}-seed{seed}"))[0], data, judged)
 
 
 def write_scores(place: Path, ensemble: Ensemble, data: Data, judged: Part) -> None:
@@ -113,25 +105,10 @@ def judge(closed: float) -> str:
     return "holds it back" if closed >= ENOUGH else "does not" if closed < TOO_LITTLE else "not decided"
 
 
-def judge_alone(share: float) -> str:
-    """What the rule says if a network without a teacher has this share of the student's gain."""
-    return "explain it" if share >= MOST else "do not" if share <= 1 - MOST else "explain a part"
-
-
-def draw_conclusions(comparison: str, means: dict[str, float]) -> Json:
-    """What follows from the calibrated NLLs by the rules."""
-    if comparison == "cifar10-wide":
-        share = (means["single"] - means["alone"]) / (means["single"] - means["longer"])
-        return {"share_of_gain_alone": share, "length and mixed inputs": judge_alone(share)}
-    gap = means["student"] - means["teacher"]
-    closed = {cell: (means["student"] - means[cell]) / gap for cell in ("longer", "wider", "inputs")}
-    return {"closed": closed, "verdicts": {cell: judge(share) for cell, share in closed.items()}}
-
-
-def main(comparison: str) -> None:
-    cells, work = [*RECORDED, *WIDTHS[comparison]], RUNS / FILES[comparison]
+def main() -> None:
+    cells = [*RECORDED, *WIDTHS]
     jobs = [
-        Job(f"{cell}-{seed}", work / f"{cell}-{seed}", call, (str(work / f"{cell}-{seed}"), comparison, cell, seed))
+        Job(f"{cell}-{seed}", WORK / f"{cell}-{seed}", call, (str(WORK / f"{cell}-{seed}"), cell, seed))
         for seed in SEEDS
         for cell in cells
         for call in [score_recorded if cell in RECORDED else train_student]
@@ -139,20 +116,21 @@ def main(comparison: str) -> None:
     unfinished = run_jobs(jobs, "2", is_finished=lambda job: (job.folder / "scores.json").is_file())
     if unfinished:
         sys.exit(f"not finished: {unfinished}")
-    found = {cell: [json.loads((work / f"{cell}-{seed}" / "scores.json").read_text()) for seed in SEEDS] for cell in cells}
+    found = {cell: [json.loads((WORK / f"{cell}-{seed}" / "scores.json").read_text()) for seed in SEEDS] for cell in cells}
     means = {cell: statistics.mean(scores["calibrated_nll"] for scores in each) for cell, each in found.items()}
+    gap = means["student"] - means["teacher"]
+    closed = {cell: (means["student"] - means[cell]) / gap for cell in ("longer", "wider", "inputs")}
     content: Json = {
-        "command": f"python results/student_limits.py {comparison}",
+        "command": "python results/student_limits.py",
         "seeds": SEEDS,
         "results": found,
         "calibrated_nll": means,
-    } | draw_conclusions(comparison, means)
-    write_file(HERE / "ablations" / f"{FILES[comparison]}.json", (json.dumps(content, indent=1) + "\n").encode())
-    print(json.dumps({name: value for name, value in content.items() if name not in ("seeds", "results")}, indent=1))
+        "closed": closed,
+        "verdicts": {cell: judge(share) for cell, share in closed.items()},
+    }
+    write_file(HERE / "ablations" / "student-limits.json", (json.dumps(content, indent=1) + "\n").encode())
+    print(json.dumps(content["calibrated_nll"] | {"closed": closed} | {"verdicts": content["verdicts"]}, indent=1))
 
 
 if __name__ == "__main__":
-    asked = sys.argv[1] if len(sys.argv) > 1 else "cifar10-few"
-    if asked not in FILES:
-        sys.exit(f"there is no comparison {asked!r}: it is one of {', '.join(FILES)}")
-    main(asked)
+    main()
