@@ -190,6 +190,10 @@ def describe_goal(results: dict[str, Any]) -> str:
 
 
 MOST = 2 / 3
+NO_CONTROL = (
+    "What the student's length and inputs bring without a teacher is not recorded yet (`python results/record.py cifar10-alone`), "
+    "so how much of its gain is its teacher's is open."
+)
 
 
 def describe_control(taught: dict[str, Any], alone: dict[str, Any]) -> str:
@@ -231,8 +235,9 @@ def format_section() -> str:
         picture = f"![{title}: what methods are worth in networks, against latency](results/{name}/picture.svg)"
         parts += ["", text, "", *([describe_goal(results), ""] if name.startswith("cifar10") else [])]
         control = HERE / "cifar10-alone" / "results.json"
-        if name == "cifar10-wide" and control.is_file():
-            parts += [describe_control(results, json.loads(control.read_text(encoding="utf-8"))), ""]
+        if name == "cifar10-wide":
+            known = json.loads(control.read_text(encoding="utf-8")) if control.is_file() else None
+            parts += [NO_CONTROL if known is None else describe_control(results, known), ""]
         parts.append(picture)
     return "\n".join([*parts, "", END])
 
