@@ -191,8 +191,8 @@ def describe_goal(results: dict[str, Any]) -> str:
 
 MOST = 2 / 3
 NO_CONTROL = (
-    "What the student's length and inputs bring without a teacher is not recorded yet (`python results/record.py "
-    "cifar10-alone`), so how much of its gain is its teacher's is open."
+    "Whether it is also met against one network with the student's own training (nine times the epochs, mixed inputs) is open: "
+    "`python results/record.py cifar10-alone` is not recorded yet."
 )
 
 
