@@ -44,7 +44,7 @@
                      base network or None, "latency": interval, "passes": forward passes of the base network's size, "form"}
         seconds      number: duration of training
         runs         the folders of the runs
-        training     None or absent, or {"score": "calibrated_nll" | "nll" | "rmse" of the validation rows, "epochs": number,
+        training     None or absent, or {"score": "calibrated_nll" | "nll" | "pinball" | "rmse" of the validation rows, "epochs": number,
                      "curves": one for each seed, {"seed", "epochs": [at most 200], "scores": [as many], "decay_from": the
                      epochs after which the learning rate fell, or None, "still_improving": whether the score was still
                      improving then, or None if the schedule does not tell}}

@@ -69,6 +69,7 @@ REGRESSION = (
         "NLL at the best noise variance, which is fitted on other rows; this decides",
     ),
     Column("nll", "NLL", ("scores", "nll"), "score", "low", "negative log-likelihood of the truth, in nats"),
+    Column("pinball", "pinball", ("scores", "pinball"), "small", "low", "pinball loss of the learnt quantiles", "", POSITIVE),
     Column("crps", "CRPS", ("scores", "crps"), "small", "low", "continuous ranked probability score, in the target's units"),
     Column("coverage_50", "in 50 %", ("scores", "coverage_50"), "percent", 0.5, "truths inside the middle 50 %", "%", PART),
     Column("coverage_95", "in 95 %", ("scores", "coverage_95"), "percent", 0.95, "truths inside the middle 95 %", "%", PART),
