@@ -12,7 +12,7 @@ SCORES = ("nll", "pinball", "rmse")
 
 
 class EarlyStopping(L.Callback):
-    """Stops after `patience` epochs without a lower validation NLL (or pinball loss, or RMSE), and remembers the weights of the best epoch.
+    """Stops after `patience` epochs without a lower validation NLL (pinball loss, RMSE), and remembers the weights of the best.
 
     Lightning's callback of this name keeps no weights: it relies on a second callback's files, of which a resumed run may have
     lost the best one. Here the best weights are part of the checkpoint, so that a resumed run ends as an uninterrupted one.
