@@ -68,6 +68,11 @@ COMPARISONS = {
         "--student epochs=360,warmup=36,mixup=1,teacher_weight=1,teacher_members=one "
         "--methods single,deep-ensemble,mimo,multihead"
     ),
+    "cifar10-all": (  # every method where one network fits its rows, by the recipe that all of them share from now on
+        "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast --precision bf16-mixed --epochs 40 --warmup 4 --tune 3 "
+        "--seeds 3 --corruptions standard --shift-rows 500 --ood svhn --distil single "
+        f"--student epochs=120,warmup=12,mixup=1,teacher_weight=1,teacher_members=one --methods {','.join(STAGES)}"
+    ),
     "cifar10-alone": (  # what the student of cifar10-wide is without its teacher: its length, its inputs and its decay
         "--data cifar10 --rows 6000 --validation 0.1667 --recipe fast --epochs 360 --warmup 36 --mixup 1 --weight-decay 0.015 "
         "--seeds 3 --corruptions standard --shift-rows 500 --ood svhn --methods single"
