@@ -38,9 +38,10 @@
   // Figures
 
   const settings = {
-    displaylogo: false, displayModeBar: "hover", responsive: true, scrollZoom: false,
+    displaylogo: false, responsive: true, scrollZoom: false,
     modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d", "zoomIn2d", "zoomOut2d"],
   };
+  const ROOMY = 420; // CSS pixels from which a title and the toolbar fit side by side
   const WIDTH = { one: 640, two: 310, many: 150 }; // on paper, in CSS pixels, as in page.css: A4 and Letter less their margins
   const font = getComputedStyle(document.body).fontFamily;
 
@@ -71,8 +72,11 @@
     if (printing) layout.width = WIDTH[div.closest(".panels").classList[1]];
     // A finger that scrolls the page must not zoom the figure.
     layout.dragmode = coarse ? false : "zoom";
+    // The toolbar is as long as the title of a small figure, and lies over it.
+    const displayModeBar = coarse || div.clientWidth < ROOMY ? false : "hover";
+    layout.modebar = { bgcolor: theme.paper, color: theme.muted, activecolor: theme.ink };
     div.setAttribute("aria-label", view.alt);
-    return Plotly.react(div, data, layout, settings).then(() => {
+    return Plotly.react(div, data, layout, { ...settings, displayModeBar }).then(() => {
       // To a screen reader a figure is one image: its buttons would be tab stops without a name.
       for (const tool of div.querySelectorAll(".modebar-btn")) tool.tabIndex = -1;
       if (!div.dataset.bound) {

@@ -45,6 +45,23 @@ def test_every_figure_is_drawn_without_error_or_network(browser, reports, kind):
         assert [url for url in page.asked if not url.startswith("data:")] == [reports[kind].as_uri()]
 
 
+COVERED = """() => [...document.querySelectorAll('.plot')].flatMap(plot => {
+  const bar = plot.querySelector('.modebar');
+  if (!bar) return [];
+  const over = bar.getBoundingClientRect();
+  const marks = [...plot.querySelectorAll('.main-svg text, .scatterlayer .point')].map(mark => mark.getBoundingClientRect());
+  const isOver = mark => mark.left < over.right && over.left < mark.right && mark.top < over.bottom && over.top < mark.bottom;
+  return marks.filter(isOver).map(() => plot.id);
+})"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_toolbar_of_a_figure_covers_neither_its_title_nor_its_points(browser, reports, width):
+    with opened(browser, reports["everything"], width) as page:
+        assert page.evaluate(COVERED) == []
+        assert (page.locator(".modebar").count() > 0) == (width > 500)  # where it would not fit there is none
+
+
 @pytest.fixture(scope="module")
 def page(browser, reports):
     """One page for several tests, as opening one takes a second: each leaves it as it found it, but for the table's order."""
