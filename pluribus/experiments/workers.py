@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -71,7 +72,9 @@ def run_calls(calls: Sequence[Call], workers: str) -> None:
     try:
         with worker_backend(workers) as (backend, count, threads):
             tasks = [joblib.delayed(_run_call)(owner, call, *arguments, threads=threads) for call, arguments in calls]
-            with joblib.parallel_config(backend=backend, n_jobs=count):
+            with joblib.parallel_config(backend=backend, n_jobs=count), warnings.catch_warnings():
+                # Workers keep freed memory, which joblib takes for a leak: it replaces the worker between two calls, and warns.
+                warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
                 joblib.Parallel(batch_size=1, pre_dispatch="all")(tasks)
     except Exception as error:
         if type(error).__name__ in DEATHS:

@@ -4,7 +4,10 @@ import os
 import time
 from pathlib import Path
 
+import numpy as np
 import torch
+
+KEPT = []
 
 
 class Stopped(Exception):
@@ -62,3 +65,9 @@ def draw_numbers(folder: str, seed: int) -> None:
         numbers.append(torch.rand(()).item())
         time.sleep(0.002)
     (Path(folder) / "result.txt").write_text(repr(numbers))
+
+
+def keep_memory(megabytes: int, threads: int = 1) -> None:
+    """Hold memory until the process ends, for long enough that joblib looks at it."""
+    KEPT.append(np.ones(megabytes << 17))
+    time.sleep(1.2)

@@ -5,6 +5,9 @@ import socket
 import pytest
 
 from pluribus.experiments import WorkersError, check_workers
+from pluribus.experiments.workers import run_calls
+
+from . import calls
 
 
 @pytest.mark.parametrize("workers", ["0", "-1", "many", "dask:/x", "dask://", "dask://host", "dask://host:x"])
@@ -24,3 +27,9 @@ def test_a_scheduler_that_does_not_answer_is_refused_at_once():
 
 def test_a_number_of_processes_is_accepted():
     check_workers("3")
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_replaced_for_its_memory_is_no_news(recwarn):
+    run_calls([(calls.keep_memory, (400,))] * 6, "2")
+    assert [str(warning.message) for warning in recwarn] == []
