@@ -1,16 +1,16 @@
 """Blocks of a page that are generated when the site is built, so that they cannot drift from code and recorded results.
 
-`<!-- generate: NAME -->` in a page stands for a block. Pages of methods have blocks of their own (method_pages.py).
+`<!-- generate: NAME -->` in a page stands for a block. Pages of methods get theirs by themselves (method_pages.py).
 """
 
 import re
 from collections.abc import Callable
 
 from chosen import format_choices, format_every_method
-from method_pages import BLOCKS, find_method
+from method_pages import add_facts, find_method
 
 DIRECTIVE = re.compile(r"^<!-- generate: ([\w-]+) -->$", re.MULTILINE)
-OTHERS: dict[str, Callable[[], str]] = {"choices": format_choices, "every-method": format_every_method}
+BLOCKS: dict[str, Callable[[], str]] = {"choices": format_choices, "every-method": format_every_method}
 
 
 def fill_page(text: str, path: str) -> str:
@@ -20,12 +20,9 @@ def fill_page(text: str, path: str) -> str:
     """
 
     def write_block(match: re.Match[str]) -> str:
-        name, kind = match[1], find_method(path)
-        if kind is not None and name in BLOCKS:
-            return BLOCKS[name](kind)
-        if name in OTHERS:
-            return OTHERS[name]()
-        known = ", ".join([*(BLOCKS if kind else ()), *OTHERS])
-        raise ValueError(f"{path} asks for the block {name!r}, which is none of {known}")
+        if match[1] not in BLOCKS:
+            raise ValueError(f"{path} asks for the block {match[1]!r}, which is none of {', '.join(BLOCKS)}")
+        return BLOCKS[match[1]]()
 
-    return DIRECTIVE.sub(write_block, text)
+    kind = find_method(path)
+    return DIRECTIVE.sub(write_block, text) if kind is None else add_facts(text, kind)

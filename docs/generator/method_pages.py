@@ -88,24 +88,24 @@ def format_citation(kind: type[Spec]) -> str:
     return f"{paper}\n\nThe code, with departures from the papers: `{file[file.rindex('pluribus/methods') :]}`."
 
 
-BLOCKS: dict[str, Callable[[type[Spec]], str]] = {
-    "drawing": lambda kind: draw_method(kind.name),
-    "equation": format_equation,
-    "options": format_options,
-    "costs": format_costs,
-    "findings": format_findings,
-    "citation": format_citation,
+FACTS: dict[str, Callable[[type[Spec]], str]] = {
+    "Equation": format_equation,
+    "Cost": format_costs,
+    "Options": format_options,
+    "What was measured": format_findings,
+    "Papers": format_citation,
 }
-TITLES = {"equation": "Equation", "costs": "Cost", "options": "Options", "findings": "What was measured", "citation": "Papers"}
+
+
+def add_facts(text: str, kind: type[Spec]) -> str:
+    """The page of a method: its title, the drawing, what was written about it, and then the facts."""
+    title, _, prose = text.strip().partition("\n")
+    facts = [f"## {heading}\n\n{found}" for heading, write in FACTS.items() if (found := write(kind))]
+    return "\n\n".join(part for part in (title, draw_method(kind.name), prose.strip(), *facts) if part) + "\n"
 
 
 def list_missing_pages(pages: set[str]) -> dict[str, str]:
-    """A page from the code alone, by its path in the site, for each method that nobody has written one for."""
+    """A page with the docstring in place of prose, by its path in the site, for each method that nobody has written one for."""
     missing = [name for name in list_methods() if f"methods/{name}.md" not in pages]
-    return {f"methods/{name}.md": write_plain_page(Spec.registry[name]) for name in missing}
-
-
-def write_plain_page(kind: type[Spec]) -> str:
-    """The page of a method with its docstring in place of prose."""
-    blocks = "\n\n".join(f"## {title}\n\n<!-- generate: {name} -->" for name, title in TITLES.items() if name != "equation")
-    return f"# {kind.__name__}\n\n{read_docstring(kind)}\n\n{blocks}\n"
+    kinds = {name: Spec.registry[name] for name in missing}
+    return {f"methods/{name}.md": f"# {kind.__name__}\n\n{read_docstring(kind)}\n" for name, kind in kinds.items()}

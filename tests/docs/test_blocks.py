@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pluribus import Spec
+
 from ..cli.conftest import call_pluribus
 from ..shortcuts import shorten_measurements
 
@@ -39,6 +41,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PLURIBUS_DATA", "data")
+    monkeypatch.setattr(Spec, "registry", dict(Spec.registry))  # a page defines a method
     known = set(sys.modules)
     with shorten_measurements():
         yield tmp_path
