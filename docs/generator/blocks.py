@@ -6,11 +6,16 @@
 import re
 from collections.abc import Callable
 
-from chosen import format_choices, format_every_method
+from chosen import format_choices, format_every_method, format_specs, read_known
 from method_pages import add_facts, find_method
 
 DIRECTIVE = re.compile(r"^<!-- generate: ([\w-]+) -->$", re.MULTILINE)
-BLOCKS: dict[str, Callable[[], str]] = {"choices": format_choices, "every-method": format_every_method}
+BLOCKS: dict[str, Callable[[], str]] = {
+    "choices": format_choices,
+    "every-method": format_every_method,
+    "known": read_known,
+    "specs": format_specs,
+}
 
 
 def fill_page(text: str, path: str) -> str:

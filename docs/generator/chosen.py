@@ -1,6 +1,9 @@
 """The generated parts of docs/choose.md: what each recorded comparison recommends, and every method in one table."""
 
+import re
+
 from recorded import FLOPS, describe_data, format_cell, format_name, format_worth, read_comparisons
+from repository import ROOT
 
 from pluribus.bench.counted_costs import count_relative_costs
 from pluribus.core.spec import Spec, list_methods
@@ -39,3 +42,18 @@ def format_every_method() -> str:
         costs = [format_value(cost, "ratio") for cost in count_relative_costs(kind())]
         lines.append(f"| [{kind.__name__}](methods/{name}.md) | {about} | {' | '.join(costs)} | {KEEPS[kind.keeps]} |")
     return "\n".join(lines)
+
+
+def format_specs() -> str:
+    """For the reference: the documentation of every spec."""
+    return "\n\n".join(f"::: {kind.__module__}.{kind.__name__}" for kind in map(Spec.registry.get, list_methods()) if kind)
+
+
+def read_known() -> str:
+    """The table of README.md with what methods are worth."""
+    section = re.search(
+        r"<!-- recorded results.*?-->(.*?)<!-- end", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL
+    )
+    if section is None:
+        raise ValueError("README.md has no recorded results between its marks: python results/record.py --readme writes them")
+    return section[1].strip().replace("](results/", "](../results/")
