@@ -28,7 +28,9 @@ def format_choices() -> str:
             "| --- |" + " ---: |" * 4,
         ]
         parts.append(
-            "\n".join([f"### {describe_data(results)}", f"<small>results/{name}</small>", "", *said, "", *head, *rows])
+            "\n".join(
+                [f"### {name}", "", f"[{describe_data(results)}](../results/{name}/results.md)", "", *said, "", *head, *rows]
+            )
         )
     return "\n\n".join(parts)
 

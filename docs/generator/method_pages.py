@@ -77,7 +77,8 @@ def format_findings(kind: type[Spec]) -> str:
     rows = list_findings(kind.name)
     if not rows:
         return "No comparison is recorded yet."
-    head = ["| data | method | worth, networks | share of gain, % | latency |", "| --- | --- | ---: | ---: | ---: |"]
+    heads = ["comparison", "training rows", "method", "worth, networks", "share of gain, %", "latency"]
+    head = ["| " + " | ".join(heads) + " |", "| --- | ---: | --- | ---: | ---: | ---: |"]
     return "\n".join([*head, *rows, "", "What the columns mean, and all scores: [Recorded results](../results.md)."])
 
 

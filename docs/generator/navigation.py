@@ -3,7 +3,7 @@
 from typing import Any
 
 SECTIONS: dict[str, list[str]] = {
-    "Start": ["index.md", "tutorial.md", "choose.md"],
+    "Start": ["tutorial.md", "choose.md"],
     "How to": [
         "how-to/your-model.md",
         "networks.md",
@@ -46,7 +46,7 @@ SECTIONS: dict[str, list[str]] = {
 def make_navigation(pages: list[str]) -> list[dict[str, Any]]:
     """The `nav` of mkdocs for the pages that are there.
 
-    >>> make_navigation(["tutorial.md", "methods.md", "methods/b.md", "methods/a.md", "new.md"])
+    >>> make_navigation(["tutorial.md", "methods.md", "methods/b.md", "methods/a.md", "new.md"])[1:]
     [{'Start': ['tutorial.md']}, {'Methods': ['methods.md', 'methods/a.md', 'methods/b.md']}, {'Guide': ['new.md']}]
     """
     named = {path for paths in SECTIONS.values() for path in paths}
@@ -59,6 +59,6 @@ def make_navigation(pages: list[str]) -> list[dict[str, Any]]:
             elif path in pages:
                 found.append(path)
         placed[title] = found
-    known = {page for found in placed.values() for page in found}
+    known = {"index.md", *(page for found in placed.values() for page in found)}
     placed["Guide"] += sorted(page for page in pages if "/" not in page and page not in known)
-    return [{title: found} for title, found in placed.items() if found]
+    return [{"Home": "index.md"}, *({title: found} for title, found in placed.items() if found)]

@@ -27,10 +27,12 @@ def describe_data(results: dict[str, Any]) -> str:
 
 
 def list_findings(name: str) -> list[str]:
-    """A row for every recorded comparison and variant of the method, students among them."""
+    """A row for every recorded comparison and variant of the method, students among them, with links from docs/methods/."""
     return [
-        "| " + " | ".join([describe_data(results), format_name(method), *format_worth(method)]) + " |"
-        for results in read_comparisons().values()
+        f"| [{comparison}](../../results/{comparison}/results.md) | "
+        + " | ".join([f"{results['data']['train']:,}", format_name(method), *format_worth(method)])
+        + " |"
+        for comparison, results in read_comparisons().items()
         for method in results["methods"]
         if method["name"].partition(" ")[0].partition(":")[0] == name and method.get("equivalents")
     ]

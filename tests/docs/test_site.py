@@ -43,7 +43,7 @@ def test_every_generated_block_is_filled_in(site):
     page = (site / "methods" / "mimo.html").read_text()
     assert "input_repetition" in page
     assert '<svg class="drawing"' in page
-    assert "cifar10 · fast-cnn, 6,000 rows" in page
+    assert "cifar10-wide" in page
 
 
 def test_nothing_is_fetched(site):
