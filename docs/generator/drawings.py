@@ -74,26 +74,16 @@ def draw_copies(d: Drawing, join: str) -> None:
     d.link(joined, d.box("layer", 370, MIDDLE), d.text("y", 455, MIDDLE))
 
 
-def draw_draws(d: Drawing, before: list[tuple[str, bool]], last: str) -> None:
-    """Layers in a row, some of them random, and a last one that runs for each draw."""
-    places = [d.text("x", 25, MIDDLE)]
-    for place, (text, is_random) in enumerate(before):
-        places.append(d.box(text, 110 + 100 * place, MIDDLE, is_drawn=is_random, width=72))
-    d.link(*places)
-    rows = [d.box(last, 365, y, colour, is_drawn=last == "0 + σ ε", width=72) for y, colour in zip(ROWS, COLOURS, strict=True)]
-    for row, colour in zip(rows, COLOURS, strict=True):
-        d.link(places[-1], row, colour=colour)
-    d.answers(rows)
-
-
-def draw_tree(d: Drawing, shared: int, own: int, text: str) -> None:
-    """Layers that members share, and then some of their own."""
-    places = [d.text("x", 25, MIDDLE), *(d.box("layer", 110 + 100 * place, MIDDLE) for place in range(shared))]
-    d.link(*places)
+def draw_tree(d: Drawing, shared: int, own: list[tuple[str, bool]]) -> None:
+    """Layers that members share, and then some of their own: texts, and whether they are noise."""
+    x, *places = (25 + step * (340 / (shared + len(own))) for step in range(shared + len(own) + 1))
+    places = [place + 40 for place in places]
+    trunk = [d.text("x", x, MIDDLE), *(d.box("layer", place, MIDDLE) for place in places[:shared])]
+    d.link(*trunk)
     ends = []
     for y, colour in zip(ROWS, COLOURS, strict=True):
-        row = [places[-1], *(d.box(text, 110 + 100 * (shared + place), y, colour) for place in range(own))]
-        d.link(*row, colour=colour)
+        row = [d.box(text, place, y, colour, noisy) for (text, noisy), place in zip(own, places[shared:], strict=True)]
+        d.link(trunk[-1], *row, colour=colour)
         ends.append(row[-1])
     d.answers(ends)
 
@@ -128,28 +118,20 @@ def draw_mixture(d: Drawing) -> None:
     d.answers(ends)
 
 
+LAYER, NOISE = ("layer", False), ("μ + σ ε", True)
 DRAWINGS: dict[str, tuple[str, Callable[[Drawing], None]]] = {
     "single": ("One network: each layer once", draw_single),
     "inner": ("Copies of a layer are averaged before the next layer", lambda d: draw_copies(d, "mean")),
     "maxout": ("The largest response of several copies of a layer", lambda d: draw_copies(d, "max")),
-    "variance": (
-        "A late layer with random weights answers anew for each draw",
-        lambda d: draw_draws(d, [("layer", False), ("layer", False)], "0 + σ ε"),
-    ),
-    "variational-dropout": (
-        "Every layer has learnt noise",
-        lambda d: draw_draws(d, [("μ + σ ε", True), ("μ + σ ε", True)], "μ + σ ε"),
-    ),
-    "mc-dropout": (
-        "What follows the dropout runs for each mask",
-        lambda d: draw_draws(d, [("layer", False), ("mask", True)], "layer"),
-    ),
-    "multihead": ("Shared layers and three last layers", lambda d: draw_tree(d, 2, 1, "head")),
+    "variance": ("A late layer has random weights", lambda d: draw_tree(d, 2, [("σ ε", True), LAYER])),
+    "variational-dropout": ("Every layer has learnt noise", lambda d: draw_tree(d, 0, [NOISE, NOISE, NOISE])),
+    "mc-dropout": ("What follows the dropout runs for each mask", lambda d: draw_tree(d, 2, [("mask", True), LAYER])),
+    "multihead": ("Shared layers and three last layers", lambda d: draw_tree(d, 2, [("head", False)])),
     "mimo": ("Three inputs and three outputs around shared layers", draw_mimo),
-    "treenet": ("A shared trunk and three branches", lambda d: draw_tree(d, 1, 2, "layer")),
+    "treenet": ("A shared trunk and three branches", lambda d: draw_tree(d, 1, [LAYER, LAYER])),
     "batch-ensemble": ("One shared weight between factors of each member", draw_factors),
     "mixture": ("The weights of each member are mixed from common templates", draw_mixture),
-    "deep-ensemble": ("Three networks side by side", lambda d: draw_tree(d, 0, 3, "layer")),
+    "deep-ensemble": ("Three networks side by side", lambda d: draw_tree(d, 0, [LAYER, LAYER, LAYER])),
 }
 """Titles and drawings by the name of the method."""
 

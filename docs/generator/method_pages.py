@@ -40,7 +40,7 @@ def format_equation(kind: type[Spec]) -> str:
     """The equations in the docstring of the module, as they stand there."""
     blocks = re.findall(r"(?:^    .*\n?|^\n(?=    ))+", read_docstring(kind), re.MULTILINE)
     said = [inspect.cleandoc(re.sub(r" {4,}\((eq\. \d+)\)", r"   (\1)", block)) for block in blocks if re.search("[=~]", block)]
-    return "\n\n".join(f"```text\n{text}\n```" for text in said)
+    return "\n\n".join(f"```{{ .text .wrap }}\n{text}\n```" for text in said)
 
 
 def format_options(kind: type[Spec]) -> str:

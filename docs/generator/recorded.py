@@ -17,7 +17,11 @@ def read_comparisons() -> dict[str, dict[str, Any]]:
     """Results of the recorded comparisons that know what methods are worth, by name."""
     places = sorted((ROOT / "results").glob("*/results.json"))
     found = {place.parent.name: json.loads(place.read_text(encoding="utf-8")) for place in places}
-    return {name: results for name, results in found.items() if results.get("decided_by") == "calibrated_nll"}
+    return {
+        name: results
+        for name, results in found.items()
+        if results.get("decided_by") == "calibrated_nll" and any(method["equivalents"] for method in results["methods"])
+    }
 
 
 def describe_data(results: dict[str, Any]) -> str:

@@ -44,8 +44,8 @@ def evaluate(
 ) -> None:
     """Evaluate a run: scores with intervals, calibration, members, diversity and cost; shift and attacks on request.
 
-    The result is written to evaluation.json in the folder of the run. If an answer is NaN or infinite, so are the scores over
-    its row; the exit code is then 2.
+    The result is written to evaluation.json in the folder of the run, or beside it to a file named after the options. If an
+    answer is NaN or infinite, so are the scores over its row; the exit code is then 2.
     """
     from rich.progress import Progress
 
@@ -53,7 +53,7 @@ def evaluate(
     from ..core.suggestions import describe_unknown
     from ..runs.choices import split_choices
     from ..runs.config import ConfigError
-    from ..runs.evaluation import build_evaluation_settings, evaluate_run
+    from ..runs.evaluation import build_evaluation_settings, evaluate_run, name_record
     from ..runs.prediction import NotFiniteError
 
     if split not in ("train", "validation", "test"):
@@ -81,6 +81,6 @@ def evaluate(
         print_json(result)
     else:
         print_evaluation(result)
-        typer.echo(f"All results are in {run / 'evaluation.json'}")
+        typer.echo(f"All results are in {run / name_record(split, data, samples, settings, base)}")
     if result["not_finite"]:
         raise NotFiniteError(f"the run has no finite answer to {result['not_finite']:,} of {result['rows']:,} rows")

@@ -14,12 +14,14 @@ from .streams import print_json
 
 @app.command(
     epilog="[bold]Examples[/]\n\npluribus predict runs/… digit.png\n\n"
-    "pluribus predict runs/… photos/*.jpg --json > answers.jsonl\n\npluribus predict runs/… houses.csv\n\n"
+    "pluribus predict runs/… photos/ --json > answers.jsonl\n\npluribus predict runs/… houses.csv\n\n"
     "pluribus predict runs/… photos/*.jpg --until 0.95"
 )
 def predict(
     run: RunFolder,
-    files: Annotated[list[Path], typer.Argument(metavar="FILES…", help="images, tables, or .npz with x", show_default=False)],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILES…", help="images, tables, .npz with x, or folders of them", show_default=False)
+    ],
     samples: Samples = None,
     members: Annotated[
         str | None,

@@ -8,6 +8,8 @@ from ..runs.run_folder import FEW_STEPS, Run
 from .statistics import PairedBootstrap
 
 MANY_METHODS = 5
+UNSTEADY = 1.5
+"""By what factor the repeats of a latency may differ before the page warns: on a quiet machine it is below 1.1."""
 Json = dict[str, Any]
 
 
@@ -58,6 +60,18 @@ def note_caveats(grid: Grid, finished: dict[str, list[Cell]]) -> list[str]:
 def describe_equivalences(methods: list[Json]) -> list[str]:
     """A note for each method that training cannot make differ from a simpler one."""
     return [f"{method['name']}: {method['equivalence']}." for method in methods if method["equivalence"]]
+
+
+def describe_unsteady_latencies(methods: list[Json]) -> list[str]:
+    """A note about latencies that were measured while the machine was busy: their repeats differ too much."""
+    spans = {method["name"]: (method["cost"] or {}).get("latency") for method in methods}
+    found = [name for name, span in spans.items() if span and span["high"] > UNSTEADY * span["low"]]
+    if not found:
+        return []
+    return [
+        f"The latency of {', '.join(found)} differs between repeats by a factor of more than {UNSTEADY:g}: the machine was "
+        "busy while it was measured. Its FLOPs are counted, and do not depend on that."
+    ]
 
 
 def describe_few_seeds(seeds: int) -> str:

@@ -22,6 +22,7 @@ from .notes import (
     describe_equivalences,
     describe_not_finite,
     describe_unpaired,
+    describe_unsteady_latencies,
     note_caveats,
     note_failures,
     note_missing_share,
@@ -84,7 +85,7 @@ def collect_results(grid: Grid, about: Json, costs: Json) -> Json:
         "reference_curve": curve.describe(reference, find_latency(costs.get(reference))) if curve else None,
         "recommendation": recommend(methods, nll, base, curve, list_smaller(grid, curve, costs), decider) if nll else [],
         "notes": [
-            *(*notes, *note_missing_share(nll, reference, base)),
+            *(*notes, *note_missing_share(nll, reference, base), *describe_unsteady_latencies(methods)),
             *(*describe_equivalences(methods), *note_failures(grid)),
         ],
     } | facts.read_json("about.json")

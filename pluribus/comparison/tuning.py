@@ -98,7 +98,7 @@ def write_trials(
         cells |= {f"{make_folder_name(choice)}-{number}": options for number, options in enumerate(trials)}
     (path / FOLDER).mkdir(parents=True, exist_ok=True)
     write_yaml(path / FOLDER / "grid.yaml", cells)
-    return {"trials": count, "score": name_score(data.task, common.target_noise is not None)}
+    return {"trials": count, "score": name_score(data.task, common)}
 
 
 @dataclass(frozen=True)

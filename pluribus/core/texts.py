@@ -29,7 +29,7 @@ def quote(value: Any, length: int = LONGEST) -> str:
 def format_amount(x: float) -> str:
     """A number in the unit of a regression's target: four digits, and all those before the point of a large one.
 
-    >>> format_amount(0.123456), format_amount(12.3456), format_amount(68211.49), format_amount(-2.5e6)
-    ('0.1235', '12.35', '68211', '-2500000')
+    >>> format_amount(0.123456), format_amount(2.52), format_amount(68211.49), format_amount(-2.5e6)
+    ('0.1235', '2.520', '68211', '-2500000')
     """
-    return f"{x:.0f}" if 9999.5 <= abs(x) < 1e15 else f"{x:.4g}"
+    return f"{x:.0f}" if 999.95 <= abs(x) < 1e15 else f"{x:#.4g}"

@@ -14,14 +14,37 @@ Series = Any
 BOOLEANS = {"false": False, "true": True}
 
 
+class UnusableColumn(DataError):
+    """A column that cannot be encoded, whatever is done with its rows; `cure` is what may be done beside leaving it out."""
+
+    def __init__(self, name: str, reason: str, cure: str = "") -> None:
+        self.name, self.reason = name, f"column {shorten(name)!r} {reason}"
+        super().__init__(f"{self.reason}: {cure}leave it out with drop=[{name!r}]")
+
+
+def describe_unusable(found: list[UnusableColumn]) -> DataError:
+    """One error for all unusable columns of a table, so that they can be left out together.
+
+    >>> print(describe_unusable([UnusableColumn("a", "is empty"), UnusableColumn("b", "holds times")]))
+    2 columns cannot be used: leave them out with drop=['a', 'b']. Column 'a' is empty; column 'b' holds times
+    """
+    if len(found) == 1:
+        return found[0]
+    reasons = "; ".join(each.reason for each in found)
+    names = [each.name for each in found]
+    return DataError(
+        f"{len(found)} columns cannot be used: leave them out with drop={names}. {reasons[0].upper()}{reasons[1:]}"
+    )
+
+
 def is_numeric(name: str, series: Series) -> bool:
-    """Whether a column holds numbers. Raises: DataError if it holds times."""
+    """Whether a column holds numbers. Raises: UnusableColumn if it holds times."""
     from pandas.api import types
 
     if _is_plain(series):
         return True
     if types.is_datetime64_any_dtype(series.dtype) or types.is_timedelta64_dtype(series.dtype):
-        raise DataError(f"column {name!r} holds times: turn them into numbers, or leave it out with drop=[{name!r}]")
+        raise UnusableColumn(name, "holds times", "turn them into numbers, or ")
     if types.is_bool_dtype(series.dtype):
         return False
     if types.is_object_dtype(series.dtype):  # decimals of Parquet have this type

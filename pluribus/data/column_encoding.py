@@ -19,6 +19,8 @@ from ..core.texts import shorten
 from .cells import (
     Frame,
     Series,
+    UnusableColumn,
+    describe_unusable,
     find_booleans,
     find_row,
     is_numeral,
@@ -111,13 +113,23 @@ class Columns(Preparation):
 
     @staticmethod
     def fit(frame: Frame, weights: np.ndarray | None = None, numbers: str = "standard", **rest: Any) -> "Columns":
-        """Fit the encoding to training rows; constant columns are left out. Raises: DataError if a column cannot be encoded.
+        """Fit the encoding to training rows; constant columns are left out.
+
+        Raises: DataError that names all columns which cannot be encoded.
 
         `weights` `[N]`, all positive, say how often each row counts; `numbers` are "standard", or normalised by "quantile".
         """
         if numbers not in NUMBERS:
             raise DataError(f"numbers must be {' or '.join(NUMBERS)}, got {shorten(str(numbers))!r}")
-        fitted = (_fit_column(name, frame[name], weights) for name in frame.columns)
+        fitted: list[Column | None] = []
+        refused: list[UnusableColumn] = []
+        for name in frame.columns:
+            try:
+                fitted.append(_fit_column(name, frame[name], weights))
+            except UnusableColumn as error:
+                refused.append(error)
+        if refused:
+            raise describe_unusable(refused)
         columns = tuple(column for column in fitted if column)
         FEATURES.check(sum(column.width for column in columns), "the encoded table has")
         quantiles = tuple(_fit_quantiles(column, frame[column.name], weights) for column in columns if numbers == "quantile")
@@ -190,40 +202,31 @@ def _fit_column(name: str, series: Series, weights: np.ndarray | None = None) ->
         known = values[~np.isnan(values)]
         missing = len(known) < len(values)
         if not len(known):
-            raise _describe_empty(name)
+            raise UnusableColumn(name, "is empty")
         if known.min() == known.max():
             return Column(name, "number", float(known[0]), 1.0, (), missing) if missing else None
         mean, std = measure_spread(known) if weights is None else measure_weighted_spread(known, weights[~np.isnan(values)])
         with np.errstate(all="ignore"):
             if not np.isfinite((known - mean) / std).all():
-                raise DataError(
-                    f"column {name!r} cannot be standardised, from {known.min():.6g} to {known.max():.6g}: rescale it, or "
-                    f"leave it out with drop=[{name!r}]"
-                )
+                between = f"from {known.min():.6g} to {known.max():.6g}"
+                raise UnusableColumn(name, f"cannot be standardised, {between}", "rescale it, or ")
         return Column(name, "number", mean, std, (), missing)
     texts = to_texts(series)
     missing = None in texts
     categories = tuple(sorted({text for text in texts if text is not None}))
     if not categories:
-        raise _describe_empty(name)
+        raise UnusableColumn(name, "is empty")
     if len(categories) > CATEGORIES:
         raise _describe_too_many(name, categories)
     TEXT.check(max(map(len, categories)), f"column {shorten(name)!r} (which drop=[…] leaves out) has a text of")
     return None if len(categories) == 1 and not missing else Column(name, "category", 0.0, 1.0, categories, missing)
 
 
-def _describe_empty(name: str) -> DataError:
-    return DataError(f"column {name!r} is empty: leave it out with drop=[{name!r}]")
-
-
-def _describe_too_many(name: str, categories: tuple[str, ...]) -> DataError:
+def _describe_too_many(name: str, categories: tuple[str, ...]) -> UnusableColumn:
     unknown = [text for text in categories if not is_numeral(text)]
-    cure = f"leave it out with drop=[{name!r}]"
     if 0 < len(unknown) < len(categories) / 2:
-        return DataError(f"column {name!r} holds numbers, but also {join_names(unknown)}: clear these cells, or {cure}")
-    return DataError(
-        f"column {name!r} has {len(categories)} different texts, more than the {CATEGORIES} that can be categories: {cure}"
-    )
+        return UnusableColumn(name, f"holds numbers, but also {join_names(unknown)}", "clear these cells, or ")
+    return UnusableColumn(name, f"has {len(categories)} different texts, more than the {CATEGORIES} that can be categories")
 
 
 def _fit_quantiles(column: Column, series: Series, weights: np.ndarray | None) -> Quantiles:

@@ -1,5 +1,6 @@
 """Tables: CSV, TSV and Parquet files. One column is the target, the others are encoded by `column_encoding`."""
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from ..core.errors import DataError
 from ..core.suggestions import describe_unknown
 from ..core.texts import shorten
 from .catalog_entry import CatalogEntry
-from .cells import Frame, Series, is_numeric, to_numbers, to_texts
+from .cells import Frame, Series, UnusableColumn, is_numeric, to_numbers, to_texts
 from .column_encoding import Columns
 from .dataset import Data, Part
 from .limits import TEXT
@@ -91,8 +92,9 @@ def _build(
         hint = ", as it seems separated by semicolons: save it with commas" if ";" in answer else ""
         raise DataError(f"there must be a column beside the target {answer!r}{hint}")
     for column in features.columns:
-        if is_numeric(column, features[column]):
-            to_numbers(column, features[column])  # raises on infinity; here the row number is that of the file
+        with contextlib.suppress(UnusableColumn):  # `Columns.fit` names them all
+            if is_numeric(column, features[column]):
+                to_numbers(column, features[column])  # raises on infinity; here the row number is that of the file
     y, classes = _encode_targets(answer, frame[answer], task)
     keep, held_out = _split(len(y), y if classes else None, test, seed, test_mask)
     spread = (0.0, 1.0) if classes else measure_targets(f"the target {answer!r}", y[keep])

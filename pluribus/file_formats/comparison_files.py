@@ -41,7 +41,7 @@ class TuningPlan(Schema):
     """How methods are tuned: the trials of each method, and the score that decides between them."""
 
     trials: Size
-    score: Literal["calibrated_nll", "nll", "rmse"]
+    score: Literal["calibrated_nll", "nll", "pinball", "rmse"]
 
 
 class CompareFile(Schema):
@@ -193,7 +193,7 @@ class LearningCurve(Schema):
 class Training(Schema):
     """How the runs of a method were trained."""
 
-    score: Literal["calibrated_nll", "nll", "rmse"]
+    score: Literal["calibrated_nll", "nll", "pinball", "rmse"]
     epochs: Summary
     curves: Annotated[list[LearningCurve], Field(max_length=10_000)]
 

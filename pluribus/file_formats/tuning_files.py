@@ -59,5 +59,5 @@ class TuningFile(Schema):
     trials: Size
     """How many trials each method may have."""
     seed: Count
-    score: Literal["calibrated_nll", "nll", "rmse"]
+    score: Literal["calibrated_nll", "nll", "pinball", "rmse"]
     methods: Annotated[list[TunedMethod], Field(min_length=1, max_length=10_000)]

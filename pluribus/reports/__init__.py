@@ -44,10 +44,10 @@
                      base network or None, "latency": interval, "passes": forward passes of the base network's size, "form"}
         seconds      number: duration of training
         runs         the folders of the runs
-        training     None or absent, or {"score": "calibrated_nll" | "nll" | "rmse" of the validation rows, "epochs": number,
-                     "curves": one for each seed, {"seed", "epochs": [at most 200], "scores": [as many], "decay_from": the
-                     epochs after which the learning rate fell, or None, "still_improving": whether the score was still
-                     improving then, or None if the schedule does not tell}}
+        training     None or absent, or {"score": "calibrated_nll" | "nll" | "pinball" | "rmse" of the validation rows,
+                     "epochs": number, "curves": one for each seed, {"seed", "epochs": [at most 200], "scores": [as many],
+                     "decay_from": the epochs after which the learning rate fell, or None, "still_improving": whether the score
+                     was still improving then, or None if the schedule does not tell}}
     reference_curve  None, or {"method": the deep ensemble of M networks, "nll": [interval for 1 … M networks], "latency":
                      [that of 1 … M networks, × one network] or None}
     recommendation   [{"limit": "under 1.1 × the latency of one network", "method": name, or None for one

@@ -5,7 +5,7 @@ import io
 from typing import Any
 
 from ..core.files import NOT_FINITE
-from .table_columns import Column, mark_best, select_columns
+from .table_columns import Column, mark_column, select_columns
 from .tuning_table import explain_tuning, make_tuning_table
 from .values import format_estimate, format_spread, to_finite
 
@@ -86,7 +86,7 @@ def format_markdown(results: dict[str, Any]) -> str:
     lines += [""] if results.get("recommendation") else []
     lines += _format_row(["method", *(_format_heading(column) for column in shown)])
     lines += _format_row(["---", *("---:" for _ in shown)])
-    marked = {column.key: mark_best(column, [column.read(method) for method in results["methods"]]) for column in shown}
+    marked = {column.key: mark_column(column, results["methods"]) for column in shown}
     for index, method in enumerate(results["methods"]):
         cells = [_format_cell_with_spread(column, method, marked[column.key][index] == "best") for column in shown]
         lines += _format_row([_escape(str(method["name"])), *cells])

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..core.files import NOT_FINITE
 from .palette import PATHS, method_style
-from .table_columns import COSTS, EQUIVALENTS, SHARE, STORED, Column, is_regression, mark_best
+from .table_columns import COSTS, EQUIVALENTS, SHARE, STORED, Column, is_regression, mark_column
 from .tuning_table import describe_chosen
 from .values import format_count, format_estimate, format_spread
 
@@ -47,7 +47,7 @@ def _choose_group(place: int, shown: list[Column]) -> str:
 
 def make_rows(results: dict[str, Any], shown: list[Column]) -> list[dict[str, Any]]:
     """Return what the template needs for each row: the method, its symbol, and a cell for each column."""
-    marked = [mark_best(column, [column.read(method) for method in results["methods"]]) for column in shown]
+    marked = [mark_column(column, results["methods"]) for column in shown]
     rows, chosen = [], describe_chosen(results)
     for index, method in enumerate(results["methods"]):
         look, members = method_style(index), method.get("members")
@@ -81,8 +81,9 @@ def explain_table(results: dict[str, Any], shown: list[Column]) -> str:
     several = len(results.get("seeds") or []) > 1
     text = ""
     if len(results["methods"]) > 1:
-        text += "★ is the best mean of a column, ≈ a method whose interval (or spread over seeds) overlaps that of the best: "
-        text += "the two cannot be distinguished. "
+        text += "★ is the best mean of a column, ≈ a mean inside the interval (or the spread over seeds) of the best. "
+        if any(column.key == "ece" for column in shown):
+            text += "ECE is marked among the more accurate half of the methods, as one that guesses is well calibrated, too. "
     if several:
         text += "The small numbers are one standard deviation over seeds, or the 95 % interval. "
     else:

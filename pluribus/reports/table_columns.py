@@ -1,8 +1,10 @@
 """The columns of the table of scores: where each value is found, how it is formatted, and which values are better."""
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, Literal
 
 from .values import Kind, Value, get_nested, read_value
@@ -69,6 +71,7 @@ REGRESSION = (
         "NLL at the best noise variance, which is fitted on other rows; this decides",
     ),
     Column("nll", "NLL", ("scores", "nll"), "score", "low", "negative log-likelihood of the truth, in nats"),
+    Column("pinball", "pinball", ("scores", "pinball"), "small", "low", "pinball loss of the learnt quantiles", "", POSITIVE),
     Column("crps", "CRPS", ("scores", "crps"), "small", "low", "continuous ranked probability score, in the target's units"),
     Column("coverage_50", "in 50 %", ("scores", "coverage_50"), "percent", 0.5, "truths inside the middle 50 %", "%", PART),
     Column("coverage_95", "in 95 %", ("scores", "coverage_95"), "percent", 0.95, "truths inside the middle 95 %", "%", PART),
@@ -134,7 +137,7 @@ def select_columns(results: dict[str, Any]) -> list[Column]:
     detection = [
         Column(
             f"auroc_{name}",
-            f"AUROC {name}",
+            f"AUROC {shorten_source(name)}",
             ("ood", name, "auroc", uncertainty),
             "percent",
             "high",
@@ -147,6 +150,16 @@ def select_columns(results: dict[str, Any]) -> list[Column]:
     ]
     known = (*scores, EQUIVALENTS, SHARE, *ANSWER_COSTS, *([STORED] if has_two_sizes(results) else []), *SHIFT, *detection)
     return [column for column in known if any(column.read(method) or column.is_not_finite(method) for method in methods)]
+
+
+def shorten_source(name: str) -> str:
+    """The name of a data set, or the last part of its path, without options, as a heading shows it.
+
+    >>> shorten_source("svhn"), shorten_source("/data/photos/street.npz"), shorten_source("night/:size=32")
+    ('svhn', 'street.npz', 'night')
+    """
+    path = PurePath(name.partition(":")[0])
+    return path.name or name
 
 
 def has_two_sizes(results: dict[str, Any]) -> bool:
@@ -175,11 +188,27 @@ def _describe_detection(name: str, uncertainty: str) -> str:
     return f"how well {uncertainty.replace('-', ' ')} separates {name} from the test rows; 50 % is chance"
 
 
+def mark_column(column: Column, methods: Sequence[dict[str, Any]]) -> list[Mark]:
+    """Mark the best methods of a column.
+
+    A network that guesses is well calibrated, too: calibration errors are marked only among the methods whose accuracy is at
+    least the median.
+    """
+    values = [column.read(method) for method in methods]
+    if column.key == "ece":
+        right = [read_value(method, "scores", "accuracy") for method in methods]
+        least = statistics.median([v.value for v in right if v is not None] or [0.0])
+        values = [value if v is None or v.value >= least else None for value, v in zip(values, right, strict=True)]
+    return mark_best(column, values)
+
+
 def mark_best(column: Column, values: Sequence[Value | None]) -> list[Mark]:
-    """Mark the best value of a column, and those level with it: their range overlaps that of the best.
+    """Mark the best value of a column, and those level with it: they lie in the range of the best.
+
+    Their own ranges do not count: else a method would be level because its runs differ much.
 
     >>> accuracy = CLASSIFICATION[0]
-    >>> mark_best(accuracy, [Value(0.90, std=0.01), Value(0.91, std=0.01), Value(0.80, std=0.01), None])
+    >>> mark_best(accuracy, [Value(0.90, std=0.01), Value(0.91, std=0.01), Value(0.80, std=0.2), None])
     ['level', 'best', '', '']
     """
     known = [v for v in values if v is not None]
@@ -196,10 +225,6 @@ def mark_best(column: Column, values: Sequence[Value | None]) -> list[Mark]:
             return ""
         if v.value == best.value:
             return "best"
-        return "level" if _overlaps(v.reach, best.reach) else ""
+        return "level" if best.reach is not None and best.reach[0] <= v.value <= best.reach[1] else ""
 
     return [mark(v) for v in values]
-
-
-def _overlaps(a: tuple[float, float] | None, b: tuple[float, float] | None) -> bool:
-    return a is not None and b is not None and a[0] <= b[1] and b[0] <= a[1]

@@ -4,7 +4,7 @@ from typing import Any
 
 from .values import format_count, to_finite
 
-NAMES = {"calibrated_nll": "calibrated NLL", "nll": "NLL", "rmse": "RMSE"}
+NAMES = {"calibrated_nll": "calibrated NLL", "nll": "NLL", "pinball": "pinball loss", "rmse": "RMSE"}
 
 
 def explain_tuning(results: dict[str, Any]) -> str:

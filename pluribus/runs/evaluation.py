@@ -47,7 +47,7 @@ from .robustness import (
     measure_shift,
     parse_attack,
 )
-from .run_folder import Run, open_run
+from .run_folder import Run, name_evaluation, open_run
 
 ROWS_KEY, ROWS_FORMAT = "rows", "pluribus-rows-1"
 """The key in the metadata of rows.safetensors, and what stands there beside the digest."""
@@ -234,7 +234,7 @@ def evaluate_run(
     report: Report | None = None,
     trust: Trust = False,
 ) -> dict[str, Any]:
-    """Evaluate the run in the folder `path`; the results are also written to `evaluation.json` there.
+    """Evaluate the run in the folder `path`; the results are also written there, to the file that `name_record` says.
 
     `other` names another data set, `base` is a run whose corruption errors the mCE is relative to. `report` is called with the
     rows done since the last call, and first with 0 and the total. `trust` names factories that the files of both runs may
@@ -274,8 +274,20 @@ def _evaluate_run(
         found["shift"]["mce"] = mce(found["shift"], measure_base_shift(base, case, judging)) if base is not None else None
     result |= found | {"cost": measure_cost(made, rebuild_network(run, config, data), data, part) if costs else None}
     remove_leftovers(run.path)
-    run.write_json("evaluation.json", result)
+    run.write_json(name_record(split, other, samples, judging, base), result)
     return result
+
+
+def name_record(
+    split: str = "test",
+    other: str | None = None,
+    samples: int | None = None,
+    judging: EvaluationSettings | None = None,
+    base: Path | None = None,
+) -> str:
+    """The file in the folder of a run that an evaluation with these arguments of `evaluate_run` is written to."""
+    chosen = {} if judging is None else judging.model_dump(exclude_defaults=True)
+    return name_evaluation(split, {"data": other, "samples": samples, **chosen, "base": base and base.name})
 
 
 def rebuild_network(run: Run, config: Config, data: Data) -> nn.Module:

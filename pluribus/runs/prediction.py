@@ -22,6 +22,7 @@ from ..core.seeds import derive_seed, set_seed
 from ..core.texts import format_amount
 from ..data import Columns, Pixels, Preparation
 from ..data.archives import read_arrays
+from ..data.image_folder import SUFFIXES as IMAGES
 from ..data.image_folder import decode
 from ..data.npz import to_single
 from ..data.table_files import SUFFIXES, read_table
@@ -61,10 +62,10 @@ def predict_files(
 ) -> Iterator[dict[str, Any]]:
     """Predict every row of every file with the run in the folder `path`, in order.
 
-    A file is an image, a table or an .npz archive with x. Each row yields a dictionary with `file`, `row` and, of a
-    classification, `label`, `confidence`, `uncertainty` (entropy, nats), `mutual_information` (nats) and `probabilities`; of a
-    regression, `value`, `spread` (the standard deviation of the members) and, if they predict them, that of the `noise` or the
-    `quantiles` by their levels. If
+    A file is an image, a table or an .npz archive with x; a folder stands for all of these inside it. Each row yields a
+    dictionary with `file`, `row` and, of a classification, `label`, `confidence`, `uncertainty` (entropy, nats),
+    `mutual_information` (nats) and `probabilities`; of a regression, `value`, `spread` (the standard deviation of the members)
+    and, if they predict them, that of the `noise` or the `quantiles` by their levels. If
     the run has rules (`calibration.py`), a classification also has its `answer` as a text and, as far as there are rules for
     them, the classes of its `set`, whether it is `answered` and whether it is `foreign`; a regression has the ends of its
     interval, `low` and `high`, and the standard deviation of the `noise`. With `as_text` all are texts for a table, and what is
@@ -94,7 +95,7 @@ def predict_files(
     asked: list[AnytimePredictive] = []
     distance: TrainingDistance | None = None
     lost, first, total = 0, "", 0
-    for number, file in enumerate(files):
+    for number, file in enumerate(list_files(files)):
         rows = read_rows(file, preparation, tuple(about["shape"]), config.data.get("header"))
         set_seed(derive_seed(config.seed, EVALUATION_SEED, number))
         like = next(made.parameters())
@@ -274,10 +275,24 @@ def explain_regression(ensemble: Ensemble, path: Path) -> str:
     return f"spread is what the members differ by{without}: `pluribus calibrate {path}` fits intervals"
 
 
+def list_files(paths: Sequence[Path]) -> list[Path]:
+    """The files to predict, with those of every folder, and of its subfolders, in its place, by name."""
+    found: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            found.append(path)
+            continue
+        kinds = (*IMAGES, *SUFFIXES, ".npz")
+        inside = [file for file in sorted(path.rglob("*")) if file.name.lower().endswith(kinds) and file.is_file()]
+        inside = [file for file in inside if not any(part.startswith(".") for part in file.relative_to(path).parts)]
+        if not inside:
+            raise DataError(f"{path} holds nothing to predict: no images, no tables ({', '.join(SUFFIXES)}), no .npz files")
+        found += inside
+    return found
+
+
 def read_rows(file: Path, preparation: Preparation, shape: tuple[int, ...], header: bool | None = None) -> Tensor:
     """Read the rows of a file as the run's data are stored, `[N, *shape]`; `header` is that of the table it was trained on."""
-    if file.is_dir():
-        raise DataError(f"{file} is a folder: name files, as in {file}/*")
     if not file.is_file():
         raise DataError(f"there is no file {file}")
     if isinstance(preparation, Columns):

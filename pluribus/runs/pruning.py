@@ -20,9 +20,8 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from ..core.files import restore_number
 from ..training.lightning_module import TrainingModule
+from ..training.phases import SCORES
 
-SCORES = ("validation_calibrated_nll", "validation_nll", "validation_rmse")
-"""The columns of a run's history by which it is compared; the first that is there."""
 Curve = Sequence[float | None]
 
 

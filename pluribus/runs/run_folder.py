@@ -7,7 +7,7 @@ metrics.csv          one row for each epoch
 checkpoints/         to resume from
 weights.safetensors  the trained ensemble (and weights.json, which is readable)
 result.json          the test scores; its presence says that the run is finished
-evaluation.json      the results of `pluribus evaluate`
+evaluation.json      the results of `pluribus evaluate`; with other options evaluation-….json
 calibration.json     the rules that `pluribus calibrate` fits: sets, intervals, when not to answer, alarms
 calibration.safetensors  what an alarm by the distance of features knows of the training rows
 judgement.json       the same, for a comparison, with rows.safetensors: a few numbers of every test row
@@ -16,11 +16,13 @@ trial.json           of a trial of `compare --tune`, which has no weights and no
 
 import contextlib
 import csv
+import hashlib
 import io
 import os
 import platform
+import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -31,7 +33,7 @@ import torch
 from filelock import FileLock, Timeout
 
 from ..core.errors import FileError
-from ..core.file_names import check_inside
+from ..core.file_names import LONGEST, check_inside
 from ..core.files import write_file
 from ..file_formats.calibration_files import CalibrationRecord
 from ..file_formats.evaluation_files import EvaluationRecord, Judgement
@@ -135,6 +137,24 @@ class Run:
         table.writeheader()
         table.writerows(rows)
         write_file(self.metrics, text.getvalue())
+
+
+def name_evaluation(split: str, options: Mapping[str, Any]) -> str:
+    """The file of an evaluation: evaluation.json, or with options a name that has them, so that none replaces another.
+
+    >>> name_evaluation("test", {"samples": None}), name_evaluation("validation", {"samples": 50})
+    ('evaluation.json', 'evaluation-validation-samples-50.json')
+    >>> name_evaluation("test", {"corruptions": "standard", "ood": ("svhn", "photos/night.npz")})
+    'evaluation-corruptions-standard-ood-svhn-photos-night.npz.json'
+    """
+    parts: list[Any] = [] if split == "test" else [split]
+    for key, value in options.items():
+        if value is not None:
+            parts += [key, *(value if isinstance(value, tuple) else value.values() if isinstance(value, dict) else [value])]
+    text = "-".join(re.sub(r"[^\w.]+", "-", str(part)).strip("-.") for part in parts)
+    if len(text.encode()) > LONGEST // 2:
+        text = f"{text[:40]}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    return f"evaluation-{text}.json" if text else "evaluation.json"
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:

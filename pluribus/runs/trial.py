@@ -2,19 +2,21 @@
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import NonFiniteWeights, Unsupported
 from ..data.dataset import Task
 from ..file_formats.run_files import read_metrics
+from ..metrics.pinball import pinball
 from ..metrics.regression import gaussian_nll, rmse
 from ..metrics.temperature import LOG_PRIOR, calibrated_nll
 from ..models.registry import ModelError
 from ..training.lightning_module import Diverged
 from ..training.phases import plan_phases
-from .config import ConfigError, build_config
+from .config import Config, ConfigError, build_config
 from .consent import NOTHING, Consent, give_consent
 from .evaluation import predict_held_out
 from .evaluation_case import EvaluationCase
@@ -74,19 +76,30 @@ def run_trial(
         file.unlink(missing_ok=True)
 
 
-def name_score(task: Task, has_noise: bool = False) -> str:
-    """The score that decides between trials; a regression may predict the noise of its targets.
+def name_score(task: Task, config: Config) -> str:
+    """The score that decides between trials; a regression may predict the noise of its targets, or quantiles.
 
-    >>> name_score("classification"), name_score("regression"), name_score("regression", has_noise=True)
-    ('calibrated_nll', 'rmse', 'nll')
+    >>> config = Config(data="houses.csv", quantiles=(0.05, 0.95))
+    >>> name_score("classification", Config(data="digits")), name_score("regression", config)
+    ('calibrated_nll', 'pinball')
     """
     if task == "classification":
         return "calibrated_nll"
-    return "nll" if has_noise else "rmse"
+    if config.quantiles:
+        return "pinball"
+    return "rmse" if config.target_noise is None else "nll"
+
+
+SCORES: dict[str, Callable[..., float]] = {
+    "calibrated_nll": partial(calibrated_nll, prior=LOG_PRIOR),
+    "nll": gaussian_nll,
+    "pinball": pinball,
+    "rmse": rmse,
+}
 
 
 def score_validation(run: Run) -> float:
-    """The calibrated NLL of the validation rows of a finished run, or, of a regression, their RMSE; their NLL if it has noise.
+    """The score that decides, of the validation rows of a finished run.
 
     Validation rows may be so few that all are right: a prior keeps their temperature from zero.
     """
@@ -94,6 +107,4 @@ def score_validation(run: Run) -> float:
     data, rows = load_rows(config, about, preparation, "validation", None)
     found = predict_held_out(EvaluationCase(made, data, rows, config.seed), rows)
     assert found is not None  # `load_rows` raises if there are none
-    if data.task == "classification":
-        return calibrated_nll(*found, prior=LOG_PRIOR)
-    return rmse(*found) if config.target_noise is None else gaussian_nll(*found)
+    return SCORES[name_score(data.task, config)](*found)

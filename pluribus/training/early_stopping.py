@@ -7,9 +7,12 @@ import torch
 
 from .lightning_module import TrainingModule
 
+SCORES = ("nll", "pinball", "rmse")
+"""What decides: the first of them that the validation rows have."""
+
 
 class EarlyStopping(L.Callback):
-    """Stops after `patience` epochs without a lower validation NLL (or RMSE), and remembers the weights of the best epoch.
+    """Stops after `patience` epochs without a lower validation NLL (pinball loss, RMSE), and remembers the weights of the best.
 
     Lightning's callback of this name keeps no weights: it relies on a second callback's files, of which a resumed run may have
     lost the best one. Here the best weights are part of the checkpoint, so that a resumed run ends as an uninterrupted one.
@@ -25,7 +28,7 @@ class EarlyStopping(L.Callback):
 
     def on_train_epoch_end(self, trainer: L.Trainer, module: L.LightningModule) -> None:
         assert isinstance(module, TrainingModule)
-        score = module.scores.get("nll", module.scores.get("rmse", float("inf")))
+        score = next((module.scores[name] for name in SCORES if name in module.scores), float("inf"))
         if score < self.score:
             self.score, self.epoch, self.waited = score, trainer.current_epoch + 1, 0
             self.weights = {name: value.detach().clone() for name, value in module.gather_state().items()}

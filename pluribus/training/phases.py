@@ -32,7 +32,7 @@ PATIENCE_STEPS = 250
 PATIENCE_SHARE = 1 / 3
 LEAST_GAIN = 1e-3
 SMOOTHED = 3
-SCORES = ("validation_calibrated_nll", "validation_nll", "validation_rmse")
+SCORES = ("validation_calibrated_nll", "validation_nll", "validation_pinball", "validation_rmse")
 """What a run is judged by: the first of them that its history has."""
 
 History = Sequence[Mapping[str, float]]

@@ -122,6 +122,12 @@ def test_digits_are_learnt_judged_and_told(pluribus, work, digit):
         assert [row["epoch"] for row in csv.DictReader(table)] == [str(epoch) for epoch in range(1, 13)]
     name, label = digit
     (answer,) = lines(pluribus(f"predict run {name} --json"))
+    folder = work / "photos/deeper"
+    folder.mkdir(parents=True)
+    (folder / "one.png").write_bytes((work / name).read_bytes())
+    (folder / "readme.txt").write_text("no image")
+    (inside,) = lines(pluribus("predict run photos --json"))
+    assert (inside.pop("file"), inside) == ("photos/deeper/one.png", {key: answer[key] for key in inside})
     assert answer["file"] == name
     assert answer["label"] == label
     assert answer["confidence"] == max(answer["probabilities"].values())
@@ -163,6 +169,16 @@ def test_evaluating_other_splits_takes_their_rows(pluribus, a_copy):
     a_copy("digits")
     counts = {split: lines(pluribus(f"evaluate run --json --split {split}"))[0]["rows"] for split in ("train", "validation")}
     assert counts == {"train": 58, "validation": 6}  # of --rows 64
+
+
+def test_an_evaluation_with_other_options_leaves_the_first_one_alone(pluribus, a_copy):
+    run = a_copy("digits")
+    assert pluribus("evaluate run --no-cost").code == 0
+    first = (run / "evaluation.json").read_bytes()
+    shown = pluribus("evaluate run --no-cost --split validation").out
+    assert "evaluation-validation.json" in "".join(shown.split())
+    assert json.loads((run / "evaluation-validation.json").read_text())["rows"] == 6
+    assert (run / "evaluation.json").read_bytes() == first
 
 
 def test_a_classification_table_is_told_row_by_row(pluribus, a_copy, work):

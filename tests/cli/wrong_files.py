@@ -255,7 +255,7 @@ RUNS = [
         run="digits",
     ),
     case("file missing", "predict run no.png", "there is no file no.png", run="digits"),
-    case("file a folder", "predict run photos", "photos is a folder: name files, as in photos/*", photos(), run="digits"),
+    case("empty folder", "predict run empty", "empty holds nothing to predict", lambda f: (f / "empty").mkdir(), run="digits"),
     case("second file missing", "predict run a.png b.png", "there is no file b.png", png("a.png"), run="digits"),
     case("text for an image", "predict run a.png", "a.png cannot be read as an image", file("a.png", "mine"), run="digits"),
     case("image cut", "predict run a.png", "a.png cannot be read as an image", png("a.png", broken=True), run="digits"),

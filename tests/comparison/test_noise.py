@@ -6,6 +6,8 @@ from torch import nn
 
 import pluribus
 from pluribus.reports.figures import make_figures
+from pluribus.reports.page import render_page
+from pluribus.reports.table_columns import select_columns
 
 
 def test_methods_are_compared_by_the_likelihood_of_their_own_noise():
@@ -27,6 +29,24 @@ def test_methods_are_compared_by_the_likelihood_of_their_own_noise():
         assert len(method["residuals"]["predicted"]) == 100
         assert max(map(abs, method["residuals"]["truth"])) > 1e4  # in the target's own unit
     assert {"intervals", "residuals"} <= {figure.name for figure in make_figures(found.results)}
+
+
+def test_methods_are_tuned_by_the_pinball_loss_of_their_quantiles():
+    torch.manual_seed(0)
+    x = torch.randn(200, 2)
+    y = 1e5 * (x[:, 0] + (0.1 + x[:, 1].abs()) * torch.randn(200))
+    net = nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 1))
+    found = pluribus.compare(
+        *(net, (x[:140], y[:140])),
+        **{"test": (x[140:], y[140:]), "methods": [pluribus.Single(), pluribus.DeepEnsemble(members=2)], "seeds": 2, "tune": 2},
+        **{"epochs": 2, "quantiles": (0.05, 0.95), "progress": False},
+    )
+    assert found.results["tuning"]["score"] == "pinball"
+    columns = [column.key for column in select_columns(found.results)]
+    assert columns.index("pinball") < columns.index("crps")
+    page = render_page(found.results)
+    assert "pinball" in page
+    assert "pinball loss of the validation rows" in page
 
 
 def test_students_learn_means_alone():

@@ -227,6 +227,18 @@ def test_times_are_refused(tmp_path):
         load(str(path))
 
 
+def test_all_columns_that_cannot_be_used_are_named_at_once(tmp_path):
+    path = tmp_path / "t.parquet"
+    times, names = pd.date_range("2020-01-01", periods=202), [f"n{row}" for row in range(202)]
+    rows(202).assign(a=times, b=names, c=[NAN] * 202, last=range(202)).to_parquet(path)
+    with pytest.raises(DataError) as found:
+        load(str(path))
+    assert "3 columns cannot be used: leave them out with drop=['a', 'b', 'c']. Column 'a' holds times; column 'b' has" in str(
+        found.value
+    )
+    assert load(str(path), drop=["a", "b", "c"]).shape
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pluribus.reports import format_csv, format_markdown
-from pluribus.reports.table_columns import CLASSIFICATION, COSTS, REGRESSION, mark_best
+from pluribus.reports.table_columns import CLASSIFICATION, COSTS, REGRESSION, mark_best, mark_column, select_columns
 from pluribus.reports.values import LOWEST_SHARE, Value, format_value
 
 from . import sample
@@ -85,6 +85,26 @@ def test_the_best_is_marked_and_those_in_its_reach_are_level_with_it():
     accuracy = CLASSIFICATION[0]
     values = [Value(0.9, 0.01, 0.88, 0.92), Value(0.91, 0.01, 0.89, 0.93), Value(0.8, 0.01, 0.79, 0.81), None]
     assert mark_best(accuracy, values) == ["level", "best", "", ""]
+
+
+def test_a_method_is_not_level_because_its_own_runs_differ_much():
+    assert mark_best(CLASSIFICATION[0], [Value(0.91, 0.01), Value(0.8, 0.3)]) == ["best", ""]
+
+
+def test_a_method_that_guesses_has_not_the_best_calibration():
+    def method(accuracy, ece):
+        return {"scores": {"accuracy": accuracy, "ece": {"mean": ece, "std": 0.001, "seeds": [ece, ece]}}}
+
+    ece = next(column for column in CLASSIFICATION if column.key == "ece")
+    methods = [method(0.9, 0.02), method(0.23, 0.001), method(0.91, 0.03)]
+    assert mark_column(ece, methods) == ["best", "", ""]
+
+
+def test_the_heading_of_foreign_rows_is_a_name_and_no_path():
+    results = sample.minimal()
+    results["methods"][0]["ood"] = {"/home/me/photos/night.npz": {"auroc": {"entropy": 0.9}}}
+    (title,) = [column.title for column in select_columns(results) if column.title.startswith("AUROC")]
+    assert title == "AUROC night.npz"
 
 
 def test_nothing_is_best_where_no_spread_is_known():

@@ -67,6 +67,19 @@ def test_a_regression_that_predicts_its_noise_is_scored_by_the_likelihood_of_bot
         assert score_validation(Run(tmp_path / "run")) == pytest.approx(by_hand, abs=1e-6)
 
 
+def test_a_regression_that_predicts_quantiles_is_scored_by_their_pinball_loss(tmp_path):
+    data = make_rows(task="regression")
+    with passed_objects({"<rows>": data}):
+        train_run(build_config(OPTIONS | {"quantiles": (0.1, 0.9)}), tmp_path / "run", progress=False)
+        made, config, _, _ = load_run(Run(tmp_path / "run"))
+        rows = split_rows(config, data)[1]
+        low, high = rows.y.double() - made.predict(rows.x).quantiles.double().squeeze(2)
+        by_hand = (torch.maximum(0.1 * low, -0.9 * low).mean() + torch.maximum(0.9 * high, -0.1 * high).mean()).item() / 2
+        assert score_validation(Run(tmp_path / "run")) == pytest.approx(by_hand, abs=1e-6)
+        record = run(tmp_path / "trial", data, quantiles=(0.1, 0.9))
+        assert record["curve"] == [row["validation_pinball"] for row in read_metrics(tmp_path / "run" / "metrics.csv")]
+
+
 def test_test_rows_are_not_read(tmp_path):
     records = [run(tmp_path / str(seed), make_rows(test_seed=seed)) for seed in (0, 1)]
     assert records[0] | {"seconds": 0} == records[1] | {"seconds": 0}

@@ -240,6 +240,16 @@ def test_early_stopping_keeps_the_best_epoch():
     assert metrics.nll(ensemble.predict(x), other[1]) == pytest.approx(min(scores), rel=1e-5)
 
 
+def test_early_stopping_of_quantiles_keeps_the_epoch_of_the_least_pinball_loss():
+    torch.manual_seed(0)
+    x, other = torch.randn(32, 2), torch.randn(32, 2)
+    made = pluribus.ensemble(nn.Linear(2, 1), pluribus.Single(), task="regression", quantiles=(0.1, 0.9))
+    settings = {"epochs": 60, "batch_size": 32, "lr": 0.1, "patience": 2, "schedule": "constant", **QUIET}
+    history = fit(made, (x, torch.randn(32)), (other, torch.randn(32)), **settings)
+    losses = [row["validation_pinball"] for row in history]
+    assert len(history) == losses.index(min(losses)) + 1 + 2 < 60
+
+
 def test_early_stopping_without_validation_is_refused():
     with pytest.raises(ValueError, match="needs validation rows"):
         fit(pluribus.ensemble(net(), pluribus.Single()), blobs(), patience=2, **QUIET)

@@ -6,7 +6,7 @@ from ..palette import method_style
 from ..values import Value, format_value, read_series, read_value
 from .traces import Figure, Numbers, Panel, Trace, View, axis_title, describe_range, make_layout, make_line, make_marker
 
-SCORES = {"calibrated_nll": "calibrated NLL", "nll": "NLL", "rmse": "RMSE"}
+SCORES = {"calibrated_nll": "calibrated NLL", "nll": "NLL", "pinball": "pinball loss", "rmse": "RMSE"}
 STILL = "arrow-down"
 """The mark of a run that was still improving: no method has this symbol."""
 
