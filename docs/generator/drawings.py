@@ -76,9 +76,9 @@ def draw_copies(d: Drawing, join: str) -> None:
 
 def draw_tree(d: Drawing, shared: int, own: list[tuple[str, bool]]) -> None:
     """Layers that members share, and then some of their own: texts, and whether they are noise."""
-    x, *places = (25 + step * (340 / (shared + len(own))) for step in range(shared + len(own) + 1))
-    places = [place + 40 for place in places]
-    trunk = [d.text("x", x, MIDDLE), *(d.box("layer", place, MIDDLE) for place in places[:shared])]
+    count = shared + len(own)
+    places = [105 + step * 270 / (count - 1) for step in range(count)]
+    trunk = [d.text("x", 25, MIDDLE), *(d.box("layer", place, MIDDLE) for place in places[:shared])]
     d.link(*trunk)
     ends = []
     for y, colour in zip(ROWS, COLOURS, strict=True):
