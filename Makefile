@@ -1,5 +1,5 @@
 # Everything happens in .venv, which the first target makes by itself: `ready` marks the package and what it needs at run time,
-# `ready-dev` marks the tools of the tests on top of it.
+# `ready-dev` marks the tools of the tests on top of it, and `ready-docs` those of the site.
 PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -14,17 +14,18 @@ MINUTES ?= 30
 # The small tensors of the tests and the demo are slower, not faster, on more threads than cores.
 export OMP_NUM_THREADS ?= 2
 
-.PHONY: help demo test test-all fuzz lint format results papers bench bench-peers clean
+.PHONY: help demo test test-all fuzz lint format results papers bench bench-peers docs docs-serve clean
 
 help:
 	@echo "make demo      compare tuned methods on a few of the digits: a table, and a page to decide by (about four minutes)"
 	@echo "make test      lint, types, docstring examples and tests"
 	@echo "make test-all  the slow tests, too"
 	@echo "make fuzz      new mutations of run folders and new tables for $(MINUTES) minutes (MINUTES=5 for five), and what they found"
-	@echo "make results   run the recorded comparisons on real data (hours) and show them in the README"
+	@echo "make results   run the recorded comparisons on real data (hours) and show them in docs/results.md"
 	@echo "make papers    run the papers' tables and figures at the cpu scale on real data (hours); what is recorded is not run again"
 	@echo "make bench     what methods and the training loop cost, as ratios to the base network"
 	@echo "make bench-peers  the same methods in torch-uncertainty and TabM against ours (6 GB in $(PEERS), never part of the tests)"
+	@echo "make docs      the documentation as a site in build/site; make docs-serve shows it at http://localhost:8000"
 	@echo "make lint      lint and types alone;  make format  rewrites the layout"
 
 $(VENV)/ready: pyproject.toml constraints.txt
@@ -35,6 +36,10 @@ $(VENV)/ready: pyproject.toml constraints.txt
 
 $(VENV)/ready-dev: $(VENV)/ready
 	$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+$(VENV)/ready-docs: $(VENV)/ready
+	$(RUN) -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	@touch $@
 
 demo: $(VENV)/ready
@@ -76,6 +81,15 @@ bench: $(VENV)/ready-dev
 	$(VENV)/bin/pluribus bench --out benchmarks/results --docs docs/performance.md
 	$(RUN) benchmarks/throughput.py
 
+# Any warning is an error: a link that leads nowhere, an anchor that is not there, a page that asks for what does not exist.
+# The variable silences a notice of the theme about other software.
+docs: $(VENV)/ready-docs
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict --quiet
+	@echo "build/site/index.html"
+
+docs-serve: docs
+	$(RUN) -m http.server --directory build/site --bind 127.0.0.1 8000
+
 $(PEERS_READY):
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "pluribus needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(PEERS)
@@ -86,4 +100,4 @@ bench-peers: $(PEERS_READY)
 	$(PEERS)/bin/python benchmarks/peers.py
 
 clean:
-	rm -rf $(VENV) .venv-peers dist
+	rm -rf $(VENV) .venv-peers dist build

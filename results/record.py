@@ -1,8 +1,8 @@
-"""Run the recorded comparisons on real data, and show them in the README.
+"""Run the recorded comparisons on real data, and show them in docs/results.md and README.md.
 
     python results/record.py                 run what is missing (hours), and keep what is there
     python results/record.py mnist-fast      these alone
-    python results/record.py --readme        only the README, from the recorded JSON
+    python results/record.py --readme        only these pages, from the recorded JSON
     python results/record.py --pack cifar10-methods   keep the finished runs of a comparison that was stopped
 
 Each comparison goes to runs/<name> and can be stopped at any time; its results.json, .csv, .md and picture.svg are copied here.
@@ -28,6 +28,8 @@ from scipy.stats import t as students_t
 from pluribus.comparison.equivalents import find_equivalents
 from pluribus.core.files import write_file
 from pluribus.reports import format_markdown
+from pluribus.reports.table_columns import COSTS, EQUIVALENTS, SHARE, Column
+from pluribus.reports.values import format_estimate, format_spread
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -118,7 +120,7 @@ def record_comparison(name: str, options: str) -> None:
             asked = ["--resume", f"runs/{name}", "--methods", words[words.index("--methods") + 1]]
         subprocess.run([sys.executable, "-m", "pluribus", "compare", *asked], check=True, cwd=ROOT)
         copy_results(name, folder)
-        update_readme()
+        update_pages()
         if len(stages) > 1:
             pack_runs(folder, packed)
 
@@ -180,20 +182,30 @@ def copy_results(name: str, folder: Path) -> None:
 GOAL_COST, GOAL_NETWORKS, GOAL_SHARE = 1.05, 2.0, 0.8
 
 
-def describe_goal(results: dict[str, Any]) -> str:
-    """How near the methods come to our goal: the FLOPs of one network, the worth of two, most of an ensemble's gain."""
-    cheap = [
+def list_cheap(results: dict[str, Any]) -> list[dict[str, Any]]:
+    """The methods whose answer costs no more than the goal allows."""
+    return [
         method
         for method in results["methods"]
         if method["name"] != "single" and method["cost"]["deployed_flops"] <= GOAL_COST and method["equivalents"]
     ]
+
+
+def rank_worth(method: dict[str, Any]) -> tuple[float, float]:
+    """What a method is worth in networks, and then the share of the gain that it keeps."""
+    return method["equivalents"]["value"], (method["share"] or {"value": -1.0})["value"]
+
+
+def describe_goal(results: dict[str, Any]) -> str:
+    """How near the methods come to our goal: the FLOPs of one network, the worth of two, most of an ensemble's gain."""
+    cheap = list_cheap(results)
     text = (
         f"The goal on CIFAR-10 is a method that answers at no more than {GOAL_COST:g} times the FLOPs of one network, is worth "
         f"at least {GOAL_NETWORKS:g} networks, and keeps {GOAL_SHARE:.0%} of a deep ensemble's gain."
     )
     if not cheap:
         return f"{text} No method here is so cheap."
-    best = max(cheap, key=lambda method: (method["equivalents"]["value"], (method["share"] or {"value": -1.0})["value"]))
+    best = max(cheap, key=rank_worth)
     found, share = best["equivalents"], best["share"]
     worth = "less than 1" if found["below"] else f"{found['value']:.1f}"
     kept = "none of the gain" if share is None or share["value"] <= 0 else f"{share['value']:.0%} of the gain"
@@ -242,7 +254,7 @@ def t_interval(values: list[float]) -> tuple[float, float]:
 
 
 def format_section() -> str:
-    """The recorded results as the README shows them."""
+    """The recorded results as docs/results.md shows them."""
     parts = [BEGIN]
     for name in COMPARISONS:
         place = HERE / name / "results.json"
@@ -255,7 +267,7 @@ def format_section() -> str:
         recipe = f", recipe {used}" if used else ""
         title = f"{results['title']}, {results['data']['train']:,} training rows{length}{recipe}"
         text = format_markdown(results).replace(f"# {results['title']}", f"### {title}", 1).strip()
-        picture = f"![{title}: what methods are worth in networks, against latency](results/{name}/picture.svg)"
+        picture = f"![{title}: what methods are worth in networks, against latency](../results/{name}/picture.svg)"
         parts += ["", text, "", *([describe_goal(results), ""] if name.startswith("cifar10") else [])]
         if name == "cifar10-wide":
             alone = json.loads((HERE / CONTROL / "results.json").read_text(encoding="utf-8"))
@@ -264,18 +276,42 @@ def format_section() -> str:
     return "\n".join([*parts, "", END])
 
 
-def update_readme() -> None:
-    """Replace the recorded results in the README."""
-    place = ROOT / "README.md"
-    text = place.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    write_file(place, before + format_section() + rest.split(END)[1])
+def format_known() -> str:
+    """For the README: what the best method at the FLOPs of one network is worth in each recorded comparison."""
+    heads = ["comparison", "training rows", "method", "worth, networks", "share of gain, %", "latency"]
+    lines = ["| " + " | ".join(heads) + " |", "| --- | ---: | --- | ---: | ---: | ---: |"]
+    for name in COMPARISONS:
+        place = HERE / name / "results.json"
+        results = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {"methods": []}
+        if cheap := list_cheap(results):
+            best = max(cheap, key=rank_worth)
+            cells = [f"[{name}](results/{name}/results.md)", f"{results['data']['train']:,}", best["name"]]
+            cells += [format_cell(column, best) for column in (EQUIVALENTS, SHARE, COSTS[0])]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join([BEGIN, "", *lines, "", END])
+
+
+def format_cell(column: Column, method: dict[str, Any]) -> str:
+    """A number with its interval."""
+    value = column.read(method)
+    if value is None:
+        return ""
+    beside = format_spread(value, column.kind)
+    text = format_estimate(value, column.kind, unit=False) + (f" ({beside})" if beside else "")
+    return text.replace("<", "\\<").replace(">", "\\>")
+
+
+def update_pages() -> None:
+    """Replace the recorded results in docs/results.md, and their table in README.md."""
+    for place, section in ((ROOT / "docs" / "results.md", format_section()), (ROOT / "README.md", format_known())):
+        before, rest = place.read_text(encoding="utf-8").split(BEGIN)
+        write_file(place, before + section + rest.split(END)[1])
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help=f"the comparisons to run: {', '.join(COMPARISONS)} [all]")
-    parser.add_argument("--readme", action="store_true", help="only the README, from what is recorded")
+    parser.add_argument("--readme", action="store_true", help="only the pages, from what is recorded")
     parser.add_argument("--pack", action="store_true", help="only keep the finished runs of these")
     asked = parser.parse_args()
     if unknown := [name for name in asked.names if name not in COMPARISONS]:
@@ -287,4 +323,4 @@ if __name__ == "__main__":
             pack_runs(ROOT / "runs" / name, HERE / name / PACKED)
         else:
             record_comparison(name, COMPARISONS[name])
-    update_readme()
+    update_pages()

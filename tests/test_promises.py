@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))]
+LESSONS = {"index.md", "tutorial.md", "choose.md", "glossary.md"}
+"""Pages that teach, as those in the folders of docs/ do: their code runs, and their numbers are generated."""
+DOCUMENTS = ["README.md", *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md") if path.name not in LESSONS)]
 NO_PROMISES = [  # they say whom or what something is for, how to read on, or what was done once
     "For engineers who have a model",
     "Equal epochs favour methods that cost more",
@@ -19,6 +21,13 @@ NO_PROMISES = [  # they say whom or what something is for, how to read on, or wh
     "M is the number of members, K of draws, m of copies",
     "| method | trains at |",
     "Mohamed et al., *Inner Ensemble Networks*",
+    "| page | what it is for |",
+    "| [Tutorial](docs/tutorial.md) |",
+    "| [Choose a method](docs/choose.md)",
+    "| [How to](docs/how-to/your-model.md) |",
+    "| [From data to a trained run](docs/training.md)",
+    "| [Your network](docs/your-network.md)",
+    "| [Recorded results](docs/results.md)",
     "Apache-2.0.",
     "How to add a method: [CONTRIBUTING.md]",
     "What changed: [CHANGELOG.md]",

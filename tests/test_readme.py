@@ -1,4 +1,4 @@
-"""What README.md says of names, commands and costs is what the code has."""
+"""What README.md and docs/ say of names, commands and costs is what the code has."""
 
 import importlib
 import json
@@ -21,17 +21,19 @@ from pluribus.data.catalog import SETS
 from pluribus.data.limits import BYTES, COLUMNS, PIXELS
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text()
-PERFORMANCE = (ROOT / "docs" / "performance.md").read_text()
+PAGES = {path.relative_to(ROOT).as_posix(): path.read_text() for path in [ROOT / "README.md", *ROOT.glob("docs/**/*.md")]}
+TRAINING, COMPARING = PAGES["docs/training.md"], PAGES["docs/comparing.md"]
+PERFORMANCE = PAGES["docs/performance.md"]
 
 
 def list_commands() -> list[str]:
-    """The `pluribus …` lines of the README's code blocks, and those of the recorded comparisons."""
-    return sorted(set(re.findall(r"^pluribus ([^#\n]+)", README, re.MULTILINE)))
+    """The `pluribus …` lines of all code blocks, those of the recorded comparisons among them."""
+    blocks = [block for text in PAGES.values() for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
+    return sorted({line for block in blocks for line in re.findall(r"^pluribus ([^#\n]+)", block, re.MULTILINE)})
 
 
 @pytest.mark.parametrize("line", list_commands())
-def test_the_command_line_takes_every_command_of_the_readme(line):
+def test_the_command_line_takes_every_command_of_the_pages(line):
     """Parsed with all their options, and not run."""
     from pluribus.cli import (  # noqa: F401
         app,
@@ -58,7 +60,7 @@ def test_the_command_line_takes_every_command_of_the_readme(line):
 
 def test_every_target_of_make_that_is_named_is_there():
     makefile = (ROOT / "Makefile").read_text()
-    named = set(re.findall(r"`make ([\w-]+)`|^make ([\w-]+) ", README + PERFORMANCE, re.MULTILINE))
+    named = set(re.findall(r"`make ([\w-]+)`|^make ([\w-]+) ", "\n".join(PAGES.values()), re.MULTILINE))
     targets = {a or b for a, b in named}
     assert {"demo", "test", "test-all", "bench", "bench-peers", "results"} <= targets
     for target in targets:
@@ -70,11 +72,11 @@ def test_every_target_of_make_that_is_named_is_there():
 
 def test_the_oldest_python_is_that_of_the_package():
     least = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"].removeprefix(">=")
-    assert f"Python {least} or newer" in README
+    assert f"Python {least} or newer" in PAGES["README.md"]
 
 
 def test_the_data_sets_that_are_named_are_in_the_catalog_and_all_of_it_is_named():
-    said = re.search(r"\*\*Data\*\*: (.*?); or a path", README, re.DOTALL).group(1)
+    said = re.search(r"\*\*Data\*\*: (.*?); or a path", TRAINING, re.DOTALL).group(1)
     names = {"MNIST", "Fashion-MNIST", "KMNIST", "CIFAR-10", "-100", "SVHN", "the digits", "UCI regressions", "synthetic"}
     assert all(name in said for name in names)
     plain = {"mnist", "fashion-mnist", "kmnist", "cifar10", "cifar100", "cifar100-coarse", "svhn", "digits"}
@@ -84,30 +86,30 @@ def test_the_data_sets_that_are_named_are_in_the_catalog_and_all_of_it_is_named(
 
 
 def test_the_options_of_tables_and_image_folders_are_those_of_the_code():
-    said = re.search(r"Tables take (.*?); image\s+folders (.*?)\.\n", README, re.DOTALL)
+    said = re.search(r"Tables take (.*?); image\s+folders (.*?)\.\n", TRAINING, re.DOTALL)
     for text, module in zip(said.groups(), (table, image_folder), strict=True):
         assert set(re.findall(r"`(\w+)`", text)) == set(module.OPTIONS)
 
 
 def test_the_limits_of_data_files_are_those_of_the_code():
-    said = " ".join(README.split())
+    said = " ".join(TRAINING.split())
     assert f"more than {BYTES.default / 2**30:g} GiB" in said
     assert f"more than {PIXELS.default / 1e6:g} million pixels" in said
     assert f"more than {COLUMNS.default:,} columns" in said
 
 
-def test_the_comparison_of_the_readme_runs(tmp_path, monkeypatch):
-    """The second example, with one seed and one epoch."""
+def test_the_comparison_of_the_page_runs(tmp_path, monkeypatch):
+    """With one seed and one epoch."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("pluribus.analysis.timing.MIN_SECONDS", 0.0)
-    example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[1]
+    example = re.findall(r"```python\n(.*?)```", COMPARING, re.DOTALL)[0]
     short = 'distil=["multihead"], epochs=1, seeds=1, progress=False'
     example = example.replace('distil=["multihead"]', short)
     rows = {"x": torch.randn(64, 4), "x_test": torch.randn(40, 4), "x_val": torch.randn(40, 4)}
     scope = rows | {name.replace("x", "y"): torch.arange(len(x)) % 3 for name, x in rows.items()} | {"pluribus": pluribus}
     scope["net"] = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
     scope["ensemble"] = pluribus.ensemble(scope["net"], pluribus.MIMO(members=2))
-    exec(compile(example, "README.md", "exec"), scope)
+    exec(compile(example, "docs/comparing.md", "exec"), scope)
     found = scope["found"]
     assert "latency" in str(found.recommendation)
     assert list(found.to_frame().index) == ["single", "inner", "mimo", "deep-ensemble", "multihead ← deep-ensemble"]
@@ -154,7 +156,7 @@ COSTS = {
 
 
 @pytest.mark.parametrize("spec", COSTS)
-def test_a_method_costs_the_flops_and_parameters_of_the_readme(spec):
+def test_a_method_costs_the_flops_and_parameters_of_the_page(spec):
     """On a network without biases, so that weights and products are the same numbers."""
     base = nn.Sequential(
         *(nn.Linear(8, 16, bias=False), nn.ReLU(), nn.Linear(16, 16, bias=False), nn.ReLU()),
@@ -186,7 +188,7 @@ def test_the_numbers_in_the_prose_of_performance_are_those_of_the_code():
 
     assert f"until it lasts {1000 * MIN_SECONDS:g} ms" in " ".join(PERFORMANCE.split())
     assert f"less than {100 * TRUNK_SHARE:g} % of a member's FLOPs" in PERFORMANCE
-    assert f"under {100 * TRUNK_SHARE:g} % of a large network's FLOPs" in " ".join(README.split())
+    assert f"under {100 * TRUNK_SHARE:g} % of a large network's FLOPs" in " ".join(PAGES["docs/methods.md"].split())
     assert f"(0.1 becomes {256 * round_rate(0.1).rate:g}/256)" in PERFORMANCE
     assert "runs with two threads" in PERFORMANCE
     assert Settings().threads in (1, 2)
@@ -218,4 +220,4 @@ def test_the_recorded_table_of_cifar10_that_is_named_has_all_methods():
     results = json.loads((ROOT / "results" / "cifar10-methods" / "results.json").read_text())
     names = {method["name"].partition(":")[0] for method in results["methods"]}
     assert set(pluribus.Spec.registry) <= names
-    assert "6,000 training rows, 40 epochs" in README
+    assert "6,000 training rows, 40 epochs" in PAGES["docs/results.md"]
