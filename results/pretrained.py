@@ -1,0 +1,213 @@
+"""How to make an ensemble of a trained network: which start keeps its answers, and which is best after fine-tuning.
+
+    python results/pretrained.py             run what is missing, and judge
+    python results/pretrained.py digits      run the cells of this data set alone
+
+A network is trained on half of the rows, converted, and fine-tuned on all of them for half as many epochs at a third of the
+learning rate: small-cnn on the digits, and LeNet-5 of half the width on 4,000 rows of MNIST. AdamW, three seeds; the last rows
+of the training set judge. Candidates:
+
+    single        the network itself, fine-tuned for as long
+    normal 0.5    BatchEnsemble, factors normal about one with this standard deviation, divided by √(1 + spread²); also 0.25,
+                  0.1, 0.05, 0.02
+    agreeing      the same with the largest spread at which the members name the class that the network names for 99 % of 256
+                  training rows, found by halving between 0 and 0.5
+    fast factors  spread 0.1, and ten times the learning rate for the factors
+    ones, split   factors of exactly one; each member sees its own part of a batch
+    low-rank      LowRank of rank 4, the shared weights trained; and frozen
+
+With start "untrained" the spreads are trained from new weights on all rows, for all epochs at the whole learning rate.
+
+The rule, which is older than the results:
+
+1. A start keeps the answers if right after conversion the mean accuracy of the members is at most one point below that of the
+   trained network, with every seed on both data sets.
+2. It parts the members if after fine-tuning they disagree about some row, with every seed on both data sets.
+3. Of the starts of BatchEnsemble that do both, that one is best whose calibrated NLL after fine-tuning, divided by that of
+   `single` and averaged over seeds and data sets, is lowest.
+4. A spread that is best becomes the default if, from new weights, its calibrated NLL averaged over seeds is at most 1.05 times
+   that of the default of 0.5, on each data set. Otherwise the default stays, and the best start is named for trained networks.
+"""
+
+import copy
+import functools
+import itertools
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import pluribus
+from pluribus.analysis import disagreement
+from pluribus.core.files import write_file
+from pluribus.core.seeds import set_seed
+from pluribus.core.spec import Spec
+from pluribus.metrics import accuracy, calibrated_nll, nll
+
+PLACE = Path(__file__).parent / "ablations" / "pretrained.json"
+SEEDS = (0, 1, 2)
+SETTINGS: dict[str, dict[str, Any]] = {
+    "digits": {"rows": 897, "judged": 400, "model": "small-cnn", "width": 1.0, "epochs": 60, "batch_size": 64},
+    "mnist": {"rows": 4000, "judged": 5000, "model": "lenet5", "width": 0.5, "epochs": 8, "batch_size": 64},
+}
+RATE, AGREEMENT, AGREED_ROWS = 1e-3, 0.99, 256
+LOST, WORSE = 0.01, 1.05
+Json = dict[str, Any]
+Rows = tuple[Tensor, Tensor]
+
+
+def spread_factors(spread: float) -> Callable[..., Spec]:
+    return lambda *_: pluribus.BatchEnsemble(members=4, spread=spread)
+
+
+def find_agreeing_spread(net: nn.Module, x: Tensor) -> Spec:
+    """The largest spread at which members name the network's classes."""
+    low, high = 0.0, 0.5
+    with torch.no_grad():
+        named = net.eval()(x).argmax(1)
+        while high - low > 0.005:
+            middle = (low + high) / 2
+            members = pluribus.ensemble(net, spread_factors(middle)(), example=x[:2]).eval()(x).argmax(2)
+            low, high = (middle, high) if (members == named).double().mean() >= AGREEMENT else (low, middle)
+    return pluribus.BatchEnsemble(members=4, spread=low)
+
+
+TUNED: dict[str, Callable[[nn.Module, Tensor], Spec]] = {
+    "single": lambda *_: pluribus.Single(),
+    **{f"normal {spread}": spread_factors(spread) for spread in (0.5, 0.25, 0.1, 0.05, 0.02)},
+    "agreeing": find_agreeing_spread,
+    "fast factors": spread_factors(0.1),
+    "ones, split": lambda *_: pluribus.BatchEnsemble(members=4, init="ones", batches="split"),
+    "low-rank": lambda *_: pluribus.LowRank(members=4, rank=4),
+    "low-rank, frozen": lambda *_: pluribus.LowRank(members=4, rank=4, frozen=True),
+}
+UNTRAINED = ("single", "normal 0.5", "normal 0.25", "normal 0.1", "normal 0.05", "normal 0.02")
+
+
+@functools.cache
+def load_rows(name: str) -> tuple[pluribus.data.Data, Rows, Rows]:
+    """The data, the rows that are trained on, and those that judge."""
+    data, setting = pluribus.data.load(name), SETTINGS[name]
+    begin = len(data.train) - setting["judged"]
+    x = data.preparation(data.train.x)
+    return data, (x[: setting["rows"]], data.train.y[: setting["rows"]]), (x[begin:], data.train.y[begin:])
+
+
+@functools.cache
+def train_network(name: str, seed: int) -> nn.Module:
+    """The network that is trained on half of the rows."""
+    half = SETTINGS[name]["rows"] // 2
+    ensemble = train(name, build_network(name, seed), "single", seed, half, SETTINGS[name]["epochs"], RATE)
+    return ensemble.member(0)
+
+
+def build_network(name: str, seed: int) -> nn.Module:
+    data, setting = load_rows(name)[0], SETTINGS[name]
+    set_seed(seed)
+    return pluribus.models.build(setting["model"], data.shape, data.outputs, width=setting["width"])
+
+
+def train(name: str, net: nn.Module, cell: str, seed: int, rows: int, epochs: int, rate: float) -> pluribus.Ensemble:
+    """Convert and train, and keep the scores of the start in `ensemble.start`."""
+    (x, y), judged = load_rows(name)[1:]
+    set_seed(seed)
+    ensemble = pluribus.ensemble(net, TUNED[cell](net, x[:AGREED_ROWS]), example=x[:2])
+    if cell == "fast factors":
+        own = type(ensemble).param_groups
+        groups = [group | ({"rate": 10.0} if group.get("weight_decay") == 0.0 else {}) for group in own(ensemble)]
+        ensemble.param_groups = lambda: copy.copy(groups)  # type: ignore[method-assign]
+    start = score(ensemble, judged)
+    options = {"epochs": epochs, "batch_size": SETTINGS[name]["batch_size"], "lr": rate, "seed": seed}
+    pluribus.fit(ensemble, (x[:rows], y[:rows]), progress=False, **options)
+    ensemble.start = start  # type: ignore[assignment]
+    return ensemble
+
+
+def score(ensemble: pluribus.Ensemble, judged: Rows) -> Json:
+    """Scores of all members together, the mean accuracy of one, and how often two name different classes."""
+    x, y = judged
+    p = ensemble.predict(x, batch_size=500)
+    each = (p.outputs.argmax(2) == y).double().mean().item()
+    scores = {one.__name__: float(one(p, y)) for one in (accuracy, nll, calibrated_nll)}
+    return scores | {"member_accuracy": each, "disagreement": disagreement(p)}
+
+
+def measure(name: str, start: str, cell: str, seed: int) -> Json:
+    setting, judged, began = SETTINGS[name], load_rows(name)[2], time.time()
+    if start == "untrained":
+        ensemble = train(name, build_network(name, seed), cell, seed, setting["rows"], setting["epochs"], RATE)
+        return {"end": score(ensemble, judged), "seconds": round(time.time() - began, 1)}
+    net = train_network(name, seed)
+    began = time.time()
+    ensemble = train(name, net, cell, seed, setting["rows"], setting["epochs"] // 2, RATE / 3)
+    found: Json = {"start": ensemble.start, "end": score(ensemble, judged), "seconds": round(time.time() - began, 1)}
+    return found | ({"spread": ensemble.spec.spread} if cell == "agreeing" else {})  # type: ignore[attr-defined]
+
+
+def judge(results: list[Json]) -> Json:
+    """What the rule says of the results."""
+    by = {(one["data"], one["from"], one["cell"], one["seed"]): one for one in results}
+
+    def pick(cell: str, begin: str, when: str, score: str, name: str) -> list[float]:
+        return [by[name, begin, cell, seed][when][score] for seed in SEEDS]
+
+    keep, part, ratio = [], [], {}
+    for cell in TUNED:
+        lost = [
+            base - member
+            for name in SETTINGS
+            for base, member in zip(
+                pick("single", "trained", "start", "accuracy", name),
+                pick(cell, "trained", "start", "member_accuracy", name),
+                strict=True,
+            )
+        ]
+        keep += [cell] if max(lost) <= LOST else []
+        differing = [each for name in SETTINGS for each in pick(cell, "trained", "end", "disagreement", name)]
+        part += [cell] if min(differing) > 0 else []
+        ratio[cell] = statistics.mean(
+            own / single
+            for name in SETTINGS
+            for own, single in zip(
+                pick(cell, "trained", "end", "calibrated_nll", name),
+                pick("single", "trained", "end", "calibrated_nll", name),
+                strict=True,
+            )
+        )
+    ours = [cell for cell in TUNED if cell in keep and cell in part and not cell.startswith(("single", "low-rank"))]
+    best = min(ours, key=ratio.__getitem__)
+    untrained = {
+        cell: {
+            name: statistics.mean(pick(cell, "untrained", "end", "calibrated_nll", name))
+            / statistics.mean(pick("normal 0.5", "untrained", "end", "calibrated_nll", name))
+            for name in SETTINGS
+        }
+        for cell in UNTRAINED
+    }
+    fits = best in untrained and max(untrained[best].values()) <= WORSE
+    return {"keep": keep, "part": part, "ratio": ratio, "best": best, "untrained": untrained, "becomes default": fits}
+
+
+def main(names: list[str]) -> None:
+    known: list[Json] = json.loads(PLACE.read_text(encoding="utf-8"))["results"] if PLACE.is_file() else []
+    cells = [("trained", cell) for cell in TUNED] + [("untrained", cell) for cell in UNTRAINED]
+    done = {(one["data"], one["from"], one["cell"], one["seed"]) for one in known}
+    for name, seed, (start, cell) in itertools.product(names, SEEDS, cells):
+        if (name, start, cell, seed) in done:
+            continue
+        known.append({"data": name, "from": start, "cell": cell, "seed": seed} | measure(name, start, cell, seed))
+        whole = len(known) == len(SETTINGS) * len(SEEDS) * len(cells)
+        content = {"command": "python results/pretrained.py", "settings": SETTINGS, "torch": torch.__version__}
+        verdict = {"verdict": judge(known)} if whole else {}
+        write_file(PLACE, (json.dumps(content | verdict | {"results": known}, indent=1) + "\n").encode())
+        print(name, seed, start, cell, {key: round(value, 4) for key, value in known[-1]["end"].items()}, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or list(SETTINGS))
