@@ -10,6 +10,7 @@ from pluribus import (
     BatchEnsemble,
     DeepEnsemble,
     Inner,
+    LowRank,
     Maxout,
     MCDropout,
     Mixture,
@@ -60,6 +61,8 @@ METHODS = {
     "deep-mimo": Row(DeepEnsemble(members=2, of=MIMO(members=2)), 4, True, True),
     "deep-variance": Row(DeepEnsemble(members=2, of=Variance(samples=3)), 6, False, False),
     "single-dropout": Row(Single(dropout=0.3), 1, True, True),
+    "low-rank": Row(LowRank(members=3, rank=2), 3, True, True),
+    "low-rank-frozen": Row(LowRank(members=3, frozen=True), 3, True, True),
 }
 
 
