@@ -20,6 +20,7 @@ from .core.errors import ConversionError, FileError, PluribusError, Unsupported
 from .core.member_targets import MemberTargets
 from .core.predictive import Predictive, PredictiveSummary
 from .core.pytrees import Views
+from .core.restoring import restore
 from .core.saving import load, save
 from .core.spec import Spec
 from .core.target_noise import TargetNoise
@@ -122,6 +123,7 @@ __all__ = [
     "load",
     "metrics",
     "models",
+    "restore",
     "save",
     "search",
     "sklearn",
