@@ -232,23 +232,6 @@ def test_a_member_is_a_plain_network(row, trained):
         ensemble.member(row.members)
 
 
-@on(SOME_PAIRS, "trained", slow=PAIRS)
-def test_its_best_weights_go_back_into_the_users_network(row, trained):
-    net, ensemble, x = trained
-    if not row.restores:
-        with pytest.raises(Unsupported, match="no "):
-            pluribus.restore(ensemble)
-        return
-    mine = copy.deepcopy(net)
-    for restored in (pluribus.restore(ensemble), pluribus.restore(ensemble, x, torch.arange(5) % CLASSES)):
-        assert type(restored) is type(net)
-        mine.load_state_dict(restored.state_dict())
-        torch.testing.assert_close(mine(x), restored(x), rtol=0, atol=1e-12)
-        if row.plain_members:
-            answers = ensemble(x)
-            assert (answers - restored(x)).abs().amax((1, 2)).min() < 1e-10  # it is one of the members
-
-
 @on(PAIRS, "trained")
 def test_a_trained_network_is_kept_as_promised(row, trained):
     net, ensemble, x = trained

@@ -19,7 +19,9 @@ from pluribus import (
     Variance,
     VariationalDropout,
 )
-from tests.networks import NestedMLP, vectors
+from tests.contract_rows import METHODS, SOME_PAIRS
+from tests.networks import CLASSES, NestedMLP, vectors
+from tests.test_contract import convert_trained
 
 SEVERAL = [BatchEnsemble(3), LowRank(3), MIMO(3), Multihead(3), TreeNet(3), DeepEnsemble(3), DeepEnsemble(3, of=Inner(2))]
 
@@ -30,6 +32,23 @@ def move(ensemble: pluribus.Ensemble) -> pluribus.Ensemble:
         for parameter in ensemble.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
     return ensemble.eval()
+
+
+@pytest.mark.parametrize(("method", "network"), SOME_PAIRS)
+def test_the_weights_of_every_method_go_back_into_the_users_network_or_it_says_why_not(method, network):
+    row = METHODS[method]
+    net, ensemble, x = convert_trained(row.spec, network)
+    if not row.restores:
+        with pytest.raises(Unsupported, match="no "):
+            pluribus.restore(ensemble)
+        return
+    mine = copy.deepcopy(net)
+    for restored in (pluribus.restore(ensemble), pluribus.restore(ensemble, x, torch.arange(5) % CLASSES)):
+        assert type(restored) is type(net)
+        mine.load_state_dict(restored.state_dict())
+        torch.testing.assert_close(mine(x), restored(x), rtol=0, atol=1e-12)
+        if row.plain_members:  # it is one of them
+            assert (ensemble(x) - restored(x)).abs().amax((1, 2)).min() < 1e-10
 
 
 @pytest.mark.parametrize("spec", SEVERAL, ids=str)
