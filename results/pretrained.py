@@ -166,19 +166,36 @@ def judge(results: list[Json]) -> Json:
     return {"keep": keep, "part": part, "ratio": ratio} | best
 
 
+def average(results: list[Json], name: str, start: str, cell: str, when: str, score: str) -> float:
+    """The mean over seeds of a score."""
+    return statistics.mean(
+        one[when][score] for one in results if (one["data"], one["from"], one["cell"]) == (name, start, cell)
+    )
+
+
 def judge_default(results: list[Json], spread: str) -> Json:
     """What point 4 says of a spread: its calibrated NLL from new weights, divided by that of the default, on each data set."""
-    means = {
-        (one["data"], one["cell"]): statistics.mean(
-            each["end"]["calibrated_nll"]
-            for each in results
-            if (each["data"], each["from"], each["cell"]) == (one["data"], "untrained", one["cell"])
-        )
-        for one in results
-        if one["from"] == "untrained"
-    }
-    ratio = {name: means[name, spread] / means[name, DEFAULT] for name in SETTINGS}
+    own, old = (
+        [average(results, name, "untrained", cell, "end", "calibrated_nll") for name in SETTINGS] for cell in (spread, DEFAULT)
+    )
+    ratio = {name: each / before for name, each, before in zip(SETTINGS, own, old, strict=True)}
     return {"untrained": ratio, "becomes default": max(ratio.values()) <= WORSE}
+
+
+def format_table(content: Json) -> str:
+    """The table of docs/pretrained.md: every start on both data sets."""
+    head = [
+        f"{score}, {name}" for name in content["settings"] for score in ("at the start, %", "after, %", "NLL", "disagree, %")
+    ]
+    lines = [f"| start | {' | '.join(head)} |", "|---" + "|---:" * len(head) + "|"]
+    for cell in TUNED:
+        numbers = []
+        for name in content["settings"]:
+            pick = functools.partial(average, content["results"], name, "trained", cell)
+            numbers += [f"{100 * pick('start', 'member_accuracy'):.1f}", f"{100 * pick('end', 'accuracy'):.1f}"]
+            numbers += [f"{pick('end', 'calibrated_nll'):.4f}", f"{100 * pick('end', 'disagreement'):.1f}"]
+        lines.append(f"| {cell} | {' | '.join(numbers)} |")
+    return "\n".join(lines) + "\n"
 
 
 def main() -> None:

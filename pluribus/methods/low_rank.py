@@ -70,9 +70,10 @@ class LowRankEnsemble(Ensemble):
 
 
 class Added(MemberLayer):
-    """A `shared` weight; for each member `down` and `up` `[M, O, r]`, and `biases` `[M, O]` or None.
+    """A `shared` weight; for each member `down`, `up` and `biases` `[M, O]` or None.
 
-    `down` is shaped as the weight of a layer with r outputs a group: `[M, g·r, I/g, …]`, if transposed `[M, I, r, …]`.
+    `down` is shaped as the weight of the layer with r outputs a group: `[M, g·r, I/g, …]`, if transposed `[M, I, r, …]`.
+    `up` is that of a layer on each place alone, `[M, O, r]`, of a convolution `[M, O, r, 1, …]`.
     """
 
     matrices: ClassVar[Mapping[str, int]] = {"shared": 0, "down": 1}
@@ -84,20 +85,20 @@ class Added(MemberLayer):
         groups, kernel = affine.groups, weight.shape[2:]
         rank = min(spec.rank, affine.outputs // groups, affine.inputs // groups * math.prod(kernel))
         self.factor = spec.scale / rank
+        self.outer = Affine(make_pointwise(len(kernel), groups * rank, affine.outputs, groups))
         self.shared = nn.Parameter(weight.detach().clone(), weight.requires_grad and not spec.frozen)
         sides = (groups * rank, weight.shape[1]) if affine.transposed is None else (affine.inputs, rank)
         drawn = torch.randn(spec.members, *sides, *kernel, dtype=weight.dtype, device=weight.device)
         self.down = nn.Parameter(drawn / math.sqrt(affine.fan_in))
-        self.up = nn.Parameter(weight.new_zeros(spec.members, affine.outputs, rank))
+        self.up = nn.Parameter(weight.new_zeros(spec.members, affine.outputs, rank, *(1 for _ in kernel)))
         self.biases = None
         if bias is not None:
             self.biases = nn.Parameter(bias.detach().expand(spec.members, *bias.shape).clone(), bias.requires_grad)
 
     def respond(self, x: Tensor) -> Tensor:
         down, up, biases = self.pick(self.down), self.pick(self.up), None if self.biases is None else self.pick(self.biases)
-        shared = self.affine(x.flatten(0, 1), self.shared).unflatten(0, x.shape[:2])
-        y = self.add_products(shared, self.reduce(x, down), self.factor * up)
-        return self.affine.add_to_channels(y, biases)
+        shared = self.affine(x.flatten(0, 1), self.shared).unflatten(0, x.shape[:2])  # once, if the members share x
+        return shared + self.outer.run_each(self.reduce(x, down), self.factor * up, biases)
 
     def reduce(self, x: Tensor, down: Tensor) -> Tensor:
         """`[1 or M, B, …]` → `[M, B, …]` with g·r channels. Of a shared batch one convolution computes those of all members."""
@@ -106,18 +107,17 @@ class Added(MemberLayer):
             return self.affine(x.squeeze(0), down.flatten(0, 1)).unflatten(1, (len(down), -1)).movedim(1, 0)
         return self.affine.run_each(x, down)
 
-    def add_products(self, y: Tensor, z: Tensor, up: Tensor) -> Tensor:
-        """`y` `[1 or M, B, …]` of the shared weight, plus the r channels of z that `up` `[M, O, r]` turns into O."""
-        if self.affine.linear:
-            return torch.baddbmm(y.flatten(1, -2), z.flatten(1, -2), up.mT).unflatten(1, z.shape[1:-1])
-        groups = self.affine.groups
-        places = z.flatten(3).unflatten(2, (groups, -1))  # [M, B, g, r, places]
-        product = up.unflatten(1, (groups, -1)).unsqueeze(1) @ places  # [M, B, g, O/g, places]
-        return y + product.flatten(2, 3).unflatten(3, z.shape[3:])
-
     def to_plain(self, index: int) -> nn.Module:
         groups = self.affine.groups
-        up, down = self.up[index].unflatten(0, (groups, -1)), self.down[index].unflatten(0, (groups, -1))
+        up, down = self.up[index].flatten(1).unflatten(0, (groups, -1)), self.down[index].unflatten(0, (groups, -1))
         equation = "gor,gri...->goi..." if self.affine.transposed is None else "gor,gir...->gio..."
         added = torch.einsum(equation, up, down).flatten(0, 1)
         return self.affine.make_layer(self.shared + self.factor * added, None if self.biases is None else self.biases[index])
+
+
+def make_pointwise(axes: int, inputs: int, outputs: int, groups: int) -> nn.Module:
+    """A layer on each place alone, of so many axes, without numbers: its weights are the members'."""
+    if axes == 0:
+        return nn.Linear(inputs, outputs, device="meta")
+    kind = (nn.Conv1d, nn.Conv2d, nn.Conv3d)[axes - 1]
+    return kind(inputs, outputs, 1, groups=groups, device="meta")
