@@ -215,7 +215,7 @@ def main() -> None:
 
     run("trained", TUNED)
     verdict = judge(known)
-    run("untrained", ("single", DEFAULT, verdict["best spread"]))
+    run("untrained", (DEFAULT, verdict["best spread"]))
     write(verdict | judge_default(known, verdict["best spread"]))
     print(json.dumps(verdict | judge_default(known, verdict["best spread"]), indent=1))
 
