@@ -20,6 +20,7 @@ from .core.errors import ConversionError, FileError, PluribusError, Unsupported
 from .core.member_targets import MemberTargets
 from .core.predictive import Predictive, PredictiveSummary
 from .core.pytrees import Views
+from .core.restoring import restore
 from .core.saving import load, save
 from .core.spec import Spec
 from .core.target_noise import TargetNoise
@@ -29,6 +30,7 @@ from .methods import (
     BatchEnsemble,
     DeepEnsemble,
     Inner,
+    LowRank,
     Maxout,
     MCDropout,
     Mixture,
@@ -90,6 +92,7 @@ __all__ = [
     "Evaluation",
     "FileError",
     "Inner",
+    "LowRank",
     "MCDropout",
     "Maxout",
     "MemberTargets",
@@ -120,6 +123,7 @@ __all__ = [
     "load",
     "metrics",
     "models",
+    "restore",
     "save",
     "search",
     "sklearn",

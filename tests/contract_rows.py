@@ -10,6 +10,7 @@ from pluribus import (
     BatchEnsemble,
     DeepEnsemble,
     Inner,
+    LowRank,
     Maxout,
     MCDropout,
     Mixture,
@@ -32,6 +33,7 @@ class Row:
     members: int  # the first axis in evaluation
     folds: bool  # whether fold() gives a plain module, or raises Unsupported
     plain_members: bool  # the same of member(i)
+    restores: bool = True  # the same of pluribus.restore
 
 
 METHODS = {
@@ -39,9 +41,9 @@ METHODS = {
     "inner": Row(Inner(copies=3), 1, True, True),
     "inner+fc": Row(Inner(copies=3, include="*"), 1, True, True),
     "inner-lean": Row(Inner(copies=3, include="*", lean=True), 1, True, True),
-    "maxout": Row(Maxout(copies=2), 1, False, False),
-    "variance": Row(Variance(samples=4), 4, False, False),
-    "variance-uniform": Row(Variance(noise="uniform", samples=4), 4, False, False),
+    "maxout": Row(Maxout(copies=2), 1, False, False, False),
+    "variance": Row(Variance(samples=4), 4, False, False, False),
+    "variance-uniform": Row(Variance(noise="uniform", samples=4), 4, False, False, False),
     "variational": Row(VariationalDropout(samples=3), 3, False, False),
     "variational-mean": Row(VariationalDropout(answer="mean"), 1, True, True),
     "mimo": Row(MIMO(members=3), 3, True, True),
@@ -58,8 +60,10 @@ METHODS = {
     "deep": Row(DeepEnsemble(members=2), 2, True, True),
     "deep-inner": Row(DeepEnsemble(members=2, of=Inner(copies=2)), 2, True, True),
     "deep-mimo": Row(DeepEnsemble(members=2, of=MIMO(members=2)), 4, True, True),
-    "deep-variance": Row(DeepEnsemble(members=2, of=Variance(samples=3)), 6, False, False),
+    "deep-variance": Row(DeepEnsemble(members=2, of=Variance(samples=3)), 6, False, False, False),
     "single-dropout": Row(Single(dropout=0.3), 1, True, True),
+    "low-rank": Row(LowRank(members=3, rank=2), 3, True, True),
+    "low-rank-frozen": Row(LowRank(members=3, frozen=True), 3, True, True),
 }
 
 

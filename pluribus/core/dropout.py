@@ -51,7 +51,7 @@ class Dropping(MemberLayer):
 
     def __init__(self, like: nn.Module, rate: float) -> None:
         super().__init__()
-        self.rate = rate
+        self.rate, self.likeness = rate, Likeness(like)
         self.whole_channels = not isinstance(like, (nn.Dropout, nn.AlphaDropout))
         self.unbatched_pair = isinstance(like, nn.Dropout1d)  # torch takes [B, C] for one [C, L]
         self.alpha = isinstance(like, (nn.AlphaDropout, nn.FeatureAlphaDropout))
@@ -80,6 +80,9 @@ class Dropping(MemberLayer):
     def to_plain(self, index: int) -> nn.Module:
         assert self.frozen is not None
         return carry_hooks(self, Mask(self.frozen[index], self.rate, self.alpha))
+
+    def to_noiseless(self, index: int) -> nn.Module:
+        return copy_with(self.likeness.template, {})
 
     def extra_repr(self) -> str:
         return f"rate={self.rate}"
@@ -137,6 +140,9 @@ class Dropped(Converted):
 
     def to_plain(self, index: int) -> nn.Module:
         return Masked(self.dropout.to_plain(index), copy_with(self.layer, {}))
+
+    def to_noiseless(self, index: int) -> nn.Module:
+        return self.layer.to_noiseless(index) if isinstance(self.layer, Converted) else self.layer
 
 
 class Masked(nn.Module):

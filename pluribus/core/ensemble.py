@@ -207,6 +207,14 @@ class Ensemble(Answering, nn.Module):
         """How many members there are to ask for; draws that differ from pass to pass are none."""
         return 0 if self.sampled else self._count
 
+    def count_networks(self) -> int:
+        """How many sets of weights it has for the network that was converted; draws about one mean have one."""
+        return 1 if type(self).sampled else self._count
+
+    def network(self, index: int) -> nn.Module:
+        """That network with set `index` of them, without noise. `pluribus.restore` chooses the set."""
+        return copy_plain(self.net, lambda layer: layer.to_noiseless(index))
+
     def freeze(self, samples: int | None = None) -> "Ensemble":
         """A copy with fixed draws: it answers the same every time, and its members are plain networks.
 

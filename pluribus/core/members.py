@@ -108,6 +108,10 @@ class Converted(nn.Module):
         """The layer of member `index` as a plain module; `Unsupported` where there is none."""
         raise TypeError(f"{type(self).__name__} must define to_plain")
 
+    def to_noiseless(self, index: int) -> nn.Module:
+        """The same without the noise about which a member's draws scatter, in the class of the layer that was replaced."""
+        return self.to_plain(index)
+
 
 class MemberLayer(Converted):
     """A layer in which members differ. Subclasses write `respond` and `to_plain`."""

@@ -154,6 +154,14 @@ class Deep(Ensemble):
     def count_plain_members(self) -> int:
         return sum(part.count_plain_members() for part in list_parts(self))
 
+    def count_networks(self) -> int:
+        return sum(part.count_networks() for part in list_parts(self))
+
+    def network(self, index: int) -> nn.Module:
+        owners = [(part, own) for part in list_parts(self) for own in range(part.count_networks())]
+        part, own = owners[index]
+        return part.network(own)
+
     def fold(self) -> nn.Module:
         """The parts, each folded."""
         return Chain([part.fold() for part in list_parts(self)]).eval()

@@ -3,6 +3,7 @@
 from .batch_ensemble import BatchEnsemble
 from .deep_ensemble import DeepEnsemble
 from .inner import Inner
+from .low_rank import LowRank
 from .maxout import Maxout
 from .mc_dropout import MCDropout
 from .mimo import MIMO
@@ -18,6 +19,7 @@ __all__ = [
     "BatchEnsemble",
     "DeepEnsemble",
     "Inner",
+    "LowRank",
     "MCDropout",
     "Maxout",
     "Mixture",

@@ -110,6 +110,9 @@ class InnerEnsemble(Ensemble):
         net = copy_plain(self.net, lambda layer: cast(Averaged, layer).average_by_inverse_variance())
         return Stack([prepare_member(net, self.output)]).eval()
 
+    def network(self, index: int) -> nn.Module:
+        return cast(Stack, self.fold()).nets[index]
+
     def check_optimizer(self, optimizer: torch.optim.Optimizer, clips_gradient: bool = False) -> None:
         """Lean copies are exact only where the optimiser treats m copies as it treats their mean."""
         assert isinstance(self.spec, Inner)

@@ -181,6 +181,9 @@ class DrawnTree(TreeEnsemble):
     def count_members(self, training: bool) -> int:
         return self.branches * (1 if training else self.samples) if self.sampled else self._count
 
+    def count_networks(self) -> int:
+        return self.branches
+
     def count_probed(self) -> int:
         return 2 * self.branches if self.sampled else self._count
 

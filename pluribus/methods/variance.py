@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from ..core.affine import AFFINE, get_weight_and_bias
 from ..core.ensemble import Ensemble
-from ..core.errors import ConversionError
+from ..core.errors import ConversionError, Unsupported
 from ..core.pytrees import join_members, split_members
 from ..core.random_weights import RandomWeights
 from ..core.spec import Keeps, Spec, require_choice, require_count
@@ -140,3 +140,6 @@ class ZeroMean(RandomWeights):
     def to_plain(self, index: int) -> nn.Module:
         assert self.frozen is not None
         return self.affine.make_layer(self.sigma * self.frozen[index], self.offset)
+
+    def to_noiseless(self, index: int) -> nn.Module:
+        raise Unsupported("Variance has no weights without noise: their mean is zero, and it learnt their variances")

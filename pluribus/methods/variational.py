@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from ..core import kl_divergence
 from ..core.affine import AFFINE, get_weight_and_bias
 from ..core.ensemble import Ensemble
+from ..core.errors import Unsupported
 from ..core.initialization import measure_scale
 from ..core.losses import Criterion
 from ..core.modes import copy_for_evaluation
@@ -268,3 +269,10 @@ class Noisy(RandomWeights):
 
     def to_plain(self, index: int) -> nn.Module:
         return self.affine.make_layer(self.mu if self.frozen is None else self.draw_weights(self.frozen[index]), self.offset)
+
+    def to_noiseless(self, index: int) -> nn.Module:
+        if self.mean is None:
+            raise Unsupported(
+                "VariationalDropout has no weights without noise if their mean is zero: it learnt their variances"
+            )
+        return self.affine.make_layer(self.mean, self.offset)

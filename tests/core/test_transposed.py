@@ -10,6 +10,7 @@ from pluribus import (
     BatchEnsemble,
     DeepEnsemble,
     Inner,
+    LowRank,
     Maxout,
     MCDropout,
     Mixture,
@@ -41,7 +42,7 @@ class UNet(nn.Module):
     "spec",
     [
         *(Inner(copies=2), Maxout(copies=2), MIMO(2), Multihead(2), TreeNet(2, split="up"), DeepEnsemble(2)),
-        *(BatchEnsemble(2), Mixture(2, parameters=2.5, blob=True), MCDropout(samples=2)),
+        *(BatchEnsemble(2), LowRank(2), Mixture(2, parameters=2.5, blob=True), MCDropout(samples=2)),
         *(Variance(samples=2, include="up"), VariationalDropout(samples=2)),
     ],
     ids=str,

@@ -6,7 +6,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import pluribus
-from pluribus import MIMO, BatchEnsemble, DeepEnsemble, Inner, MCDropout, Mixture, Multihead, Single, TreeNet, Variance
+from pluribus import MIMO, BatchEnsemble, DeepEnsemble, Inner, LowRank, MCDropout, Mixture, Multihead, Single, TreeNet, Variance
 from tests.contract_rows import METHODS
 from tests.networks import NestedMLP, ResidualCNN, images, vectors
 
@@ -47,7 +47,14 @@ def test_the_member_of_one_network_is_the_users_own_class_and_its_state_loads_th
 @pytest.mark.parametrize(
     "spec",
     [
-        *(Inner(2), BatchEnsemble(2), Mixture(2), Variance(samples=3, include="0"), MCDropout(samples=3, include="0")),
+        *(
+            Inner(2),
+            BatchEnsemble(2),
+            LowRank(2),
+            Mixture(2),
+            Variance(samples=3, include="0"),
+            MCDropout(samples=3, include="0"),
+        ),
         *(DeepEnsemble(2), DeepEnsemble(2, stacked=True), TreeNet(2, split="0"), MIMO(2), Multihead(2, last="4")),
     ],
     ids=str,
