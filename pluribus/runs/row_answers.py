@@ -21,7 +21,7 @@ def format_classes(
     Args: labels, confidences, entropies and mutual informations, `[B]` each; probabilities `[B, C]`; the names of the classes;
     and how many members each row `used`, where not all of them were.
     """
-    counts = used or [None] * len(probs)
+    counts: Sequence[int | None] = used or [None] * len(probs)
     for label, confidence, entropy, information, count, row in zip(
         *(column.tolist() for column in columns), counts, probs.tolist(), strict=True
     ):

@@ -20,9 +20,7 @@ def export(path):
     ensemble = pluribus.ensemble(nn.Sequential(nn.Flatten(), nn.Linear(16, 3)), pluribus.DeepEnsemble(members=2)).eval()
     x = torch.randint(0, 256, (6, 1, 4, 4), dtype=torch.uint8)
     preparation = Pixels((0.5,), (0.2,))
-    pluribus.export(
-        ensemble, path, example=x, preparation=preparation, classes=["ant", "bee", "cat"], title="insects", **options
-    )
+    pluribus.export(ensemble, path, example=x, preparation=preparation, classes=["ant", "bee", "cat"], title="insects")
     return x, ensemble.predict(preparation(x))
 
 
