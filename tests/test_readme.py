@@ -47,6 +47,7 @@ def test_the_command_line_takes_every_command_of_the_readme(line):
         predict,
         report,
         reproduce,
+        serve,
         train,
     )
 

@@ -1,0 +1,44 @@
+"""Bodies of requests, read within limits: what is too large is refused while it arrives, and not after."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+from .errors import RequestError
+from .settings import BODY_SECONDS, HELD_BODIES
+
+
+class BodyReader:
+    """Reads bodies of at most `max_bytes` each, and holds few of the largest at once."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes, self.held = max_bytes, 0
+
+    @contextlib.asynccontextmanager
+    async def read(self, request: Any) -> AsyncIterator[bytes]:
+        """The body of a Starlette request; it counts as held until the context ends.
+
+        Raises: RequestError if it is too large (413), too slow (408), or too much is held already (503).
+        """
+        said = request.headers.get("content-length", "")
+        if said.isdigit() and int(said) > self.max_bytes:
+            raise self._refuse_size(f"{int(said):,}")
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for chunk in request.stream():
+                    if len(body) + len(chunk) > self.max_bytes:
+                        raise self._refuse_size("more")
+                    if self.held + len(chunk) > HELD_BODIES * self.max_bytes:
+                        raise RequestError(503, "too many large requests are under way: come again", retry_after=1)
+                    body += chunk
+                    self.held += len(chunk)
+            yield bytes(body)
+        except TimeoutError:
+            raise RequestError(408, f"the body must arrive within {BODY_SECONDS:g} seconds") from None
+        finally:
+            self.held -= len(body)
+
+    def _refuse_size(self, got: str) -> RequestError:
+        return RequestError(413, f"a body must have at most {self.max_bytes:,} bytes, got {got}: send fewer rows at once")
