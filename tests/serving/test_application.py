@@ -1,10 +1,12 @@
 """The endpoints: what they answer, what they refuse and with which status, and what they count."""
 
+import asyncio
 import contextlib
 import json
 import re
 import threading
 import warnings
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,9 +14,11 @@ from torch import nn
 
 import pluribus
 from pluribus.data import Columns
-from pluribus.serving import ServerSettings
+from pluribus.serving import ServerSettings, bodies
 from pluribus.serving import application as application_module
+from pluribus.serving.errors import RequestError
 from pluribus.serving.model import open_model
+from pluribus.serving.settings import HELD_BODIES
 
 from .files import CLASSES, draw_images, encode_png, export_classifier
 
@@ -123,6 +127,50 @@ def test_a_body_without_a_length_is_refused_while_it_arrives(client):
     assert answer.status_code == 413
     assert answer.headers["connection"] == "close"
     assert answer.json()["detail"].startswith("a body must have at most 4,000 bytes, got more")
+
+
+def test_a_body_that_takes_too_long_is_refused(model, monkeypatch):
+    """Sent by hand: clients wait for their own generators, and not for the clock of the server."""
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.05)
+
+    async def send_slowly():
+        async def receive():
+            await asyncio.sleep(20)
+
+        said = []
+
+        async def keep(message):
+            said.append(message)
+
+        app = application_module.build_application(model, SETTINGS)
+        scope = {"type": "http", "method": "POST", "path": "/predict", "headers": [], "query_string": b""}
+        async with app.router.lifespan_context(app):
+            await asyncio.wait_for(app(scope, receive, keep), 15)
+        return said
+
+    start, body = asyncio.run(send_slowly())[:2]
+    assert start["status"] == 408
+    assert b"must arrive within 0.05 seconds" in body["body"]
+
+
+def test_bodies_that_are_held_together_are_bounded(model):
+    reader = bodies.BodyReader(100)
+    request = SimpleNamespace(headers={}, stream=None)
+
+    async def chunk():
+        yield b" " * 100
+
+    async def hold(count):
+        request.stream = chunk
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(count):
+                await stack.enter_async_context(reader.read(request))
+
+    asyncio.run(hold(HELD_BODIES))
+    assert reader.held == 0
+    with pytest.raises(RequestError, match="too many large requests") as refused:
+        asyncio.run(hold(HELD_BODIES + 1))
+    assert (refused.value.status, reader.held) == (503, 0)
 
 
 def test_the_pixels_of_a_picture_are_limited(client, monkeypatch):

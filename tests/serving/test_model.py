@@ -48,6 +48,20 @@ def test_classes_are_answered_as_predict_does(ending, tmp_path):
     check_same(model.answer([x]), predict(ensemble, preparation(x), CLASSES))
 
 
+@pytest.mark.parametrize("ending", ["onnx", "pt2"])
+def test_a_row_is_answered_the_same_whatever_rows_are_beside_it(ending, tmp_path):
+    """To rounding, and with large and not finite neighbours, too."""
+    torch.manual_seed(0)
+    x = torch.randn(64, 1, 4, 4)
+    ensemble = build_classifier()
+    pluribus.export(ensemble, tmp_path / f"model.{ending}", example=x[:4], classes=CLASSES)
+    model = open_model(tmp_path / f"model.{ending}", trust=True, threads=1)
+    alone = [answer for row in x.split(1) for answer in model.answer([row])]
+    check_same(model.answer([x]), alone)
+    beside = torch.full((1, 1, 4, 4), 3e38)
+    check_same(model.answer([torch.cat([beside, x[:6], -beside])])[1:7], alone[:6])
+
+
 def test_rules_answer_in_the_same_words(tmp_path):
     torch.manual_seed(0)
     ensemble = build_classifier()
