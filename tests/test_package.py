@@ -27,6 +27,7 @@ ROOMS = {
     "analysis": {"core", "metrics", "analysis"},
     "decisions": {"core", "metrics", "decisions"},
     "exporting": {"core", "file_formats", "data", "decisions", "exporting"},
+    "serving": {"core", "file_formats", "data", "decisions", "exporting", "runs", "serving"},
     "training": {"core", "data", "metrics", "training"},
     "reports": {"core", "file_formats", "reports"},
     "experiments": {"core", "experiments"},
@@ -66,7 +67,7 @@ def test_importing_needs_torch_and_numpy_only():
     """Everything else that could be imported is made unimportable. The room of data does without the libraries, too."""
     blocked = ["safetensors", "sklearn", "rich", "scipy", "matplotlib", "pandas", "lightning", "torchvision"]
     blocked += ["pydantic", "yaml", "typer", "joblib", "PIL", "pyarrow", "dask", "distributed", "torchmetrics"]
-    blocked += ["plotly", "jinja2", "hypothesis", "playwright", "pooch"]
+    blocked += ["plotly", "jinja2", "hypothesis", "playwright", "pooch", "fastapi", "uvicorn", "prometheus_client"]
     code = f"""
 import sys; sys.modules.update(dict.fromkeys({blocked!r}))
 import pluribus

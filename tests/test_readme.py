@@ -49,6 +49,7 @@ def test_the_command_line_takes_every_command_of_the_pages(line):
         predict,
         report,
         reproduce,
+        serve,
         train,
     )
 

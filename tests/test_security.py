@@ -16,6 +16,7 @@ RUNS_CODE = {
     *("torch.load", "pickle.load", "pickle.loads", "joblib.load", "cloudpickle.load", "cloudpickle.loads", "marshal.loads"),
     *("dill.load", "dill.loads", "shelve.open", "yaml.load", "yaml.full_load", "yaml.unsafe_load", "pandas.read_pickle"),
     *("torch.hub.load", "runpy.run_path", "runpy.run_module", "os.system", "os.popen", "importlib.import_module"),
+    *("torch.export.load", "torch.jit.load"),
     *("subprocess.run", "subprocess.Popen", "subprocess.call", "subprocess.check_output", "pickle.Unpickler"),
 }
 KNOWN = {
@@ -23,6 +24,8 @@ KNOWN = {
     ("pluribus/papers/__init__.py", "importlib.import_module"): "the recipes, by names that stand in the package",
     ("pluribus/papers/page.py", "importlib.import_module"): "the recipes of a paper that was found in the package",
     ("pluribus/models/factories.py", "importlib.import_module"): "a user's own network, with consent",
+    ("pluribus/exporting/formats.py", "torch.export.load"): "the file that `export` has just written, to compare its answers",
+    ("pluribus/exporting/loading.py", "torch.export.load"): "a .pt2 file that `serve` was told to trust",
     ("pluribus/file_formats/reading.py", "yaml.load"): "nothing: its loader is a safe one, as the test below shows",
     ("pluribus/data/download_protocols.py", "subprocess.run"): "npm and apt, on `pluribus data get`",
     ("pluribus/data/cifar.py", "pickle.Unpickler"): "published pickles by their checksum, by an unpickler of arrays alone",
@@ -92,7 +95,7 @@ def test_every_row_of_the_page_names_tests_that_are_there():
             assert name in list_tests(ROOT / "tests" / file), test
 
 
-@pytest.mark.parametrize("section", ["What is trusted", "What is not", "What a run folder may contain"])
+@pytest.mark.parametrize("section", ["What is trusted", "What is not", "What a server takes", "What a run folder may contain"])
 def test_the_page_promises_nothing_outside_its_tables(section):
     """Beside a table there is one sentence, which says what the table is of."""
     text = (ROOT / "SECURITY.md").read_text()

@@ -70,6 +70,7 @@ def main() -> None:
         predict,
         report,
         reproduce,
+        serve,
         train,
     )
 

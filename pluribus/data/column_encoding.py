@@ -141,14 +141,19 @@ class Columns(Preparation):
         Cells that hold a category that training did not have are counted in a warning. Raises: DataError if a column or a
         number is missing, or a cell does not hold what it held in training.
         """
-        encoded, unknown = self._encode(frame, fill=False)
-        for name, texts in unknown.items():
-            warnings.warn(
-                f"column {name!r} has {sum(texts.values())} of {len(frame)} cells with a category that training did not have, "
-                f"such as {shorten(next(iter(texts)))!r}: they are encoded as none of the known ones",
-                stacklevel=2,
-            )
+        encoded, warned = self.encode_with_warnings(frame)
+        for sentence in warned:
+            warnings.warn(sentence, stacklevel=2)
         return encoded
+
+    def encode_with_warnings(self, frame: Frame) -> tuple[Tensor, list[str]]:
+        """The same, with the warnings as sentences."""
+        encoded, unknown = self._encode(frame, fill=False)
+        return encoded, [
+            f"column {name!r} has {sum(texts.values())} of {len(frame)} cells with a category that training did not have, "
+            f"such as {shorten(next(iter(texts)))!r}: they are encoded as none of the known ones"
+            for name, texts in unknown.items()
+        ]
 
     def encode_test(self, frame: Frame) -> tuple[Tensor, dict[str, int]]:
         """Encode the rows of the training table, also those held out → `[N, F]`, and column → cells with unknown categories.

@@ -5,11 +5,12 @@ purpose: systems keep their own records there. What else is not read is counted 
 image and cannot be read is an error.
 """
 
+import io
 import math
 import os
 import struct
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,14 @@ DEEP = ("I", "F", "I;16", "I;16B", "I;16L")  # pillow would clip these instead o
 
 Header = tuple[tuple[int, int], str]
 """Height and width as seen upright, and pillow's mode."""
+
+
+class ImageBytes(io.BytesIO):
+    """The bytes of an image that is in no file, and a `name` for messages."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        super().__init__(data)
+        self.name = name
 
 
 def read(
@@ -154,8 +163,10 @@ def _walk_images(folder: Path, others: list[Path], seen: set[str]) -> Iterator[P
             raise DataError(f"{show_path(entry)} is {what}: repair it or remove it")
 
 
-def show_path(path: Path) -> str:
+def show_path(path: Path | ImageBytes) -> str:
     """A path that can be printed: bytes of its name that are no UTF-8 are written as \\x…"""
+    if isinstance(path, ImageBytes):
+        return path.name
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
@@ -185,7 +196,7 @@ def _read_header(path: Path) -> Header:
         return ((width, height) if turned else (height, width)), image.mode
 
 
-def decode(paths: list[Path], height: int, width: int, channels: int) -> Tensor:
+def decode(paths: Sequence[Path | ImageBytes], height: int, width: int, channels: int) -> Tensor:
     """Read images upright and in one size → bytes `[N, C, H, W]`. Raises: DataError if one cannot be read."""
     BYTES.check(len(paths) * height * width * channels, f"{len(paths):,} images of {height:,} × {width:,} need")
     pixels = np.empty((len(paths), height, width, channels), np.uint8)
@@ -204,7 +215,7 @@ def decode(paths: list[Path], height: int, width: int, channels: int) -> Tensor:
     return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
 
 
-def _open(path: Path) -> Any:
+def _open(path: Path | ImageBytes) -> Any:
     """Open an image: its header is read, its pixels are not."""
     try:
         from PIL import Image
@@ -235,6 +246,6 @@ def _own_limit(pillow: Any) -> Iterator[None]:
         pillow.MAX_IMAGE_PIXELS = before
 
 
-def _describe_broken(path: Path, error: Exception) -> DataError:
+def _describe_broken(path: Path | ImageBytes, error: Exception) -> DataError:
     reason = str(error).replace(str(path), show_path(path))
     return DataError(f"{show_path(path)} cannot be read as an image ({reason}): repair it or remove it")

@@ -2,5 +2,6 @@
 
 from .api import Exported, export
 from .formats import ExportError
+from .loading import LoadedFile, load_file
 
-__all__ = ["ExportError", "Exported", "export"]
+__all__ = ["ExportError", "Exported", "LoadedFile", "export", "load_file"]

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from ..core import pytrees
 from ..core.ensemble import Ensemble
-from ..core.files import write_file
+from ..core.files import format_json, write_file
 from ..data.preparation import Preparation
 from ..decisions.calibrated import CalibratedEnsemble
 from .card import format_card
+from .facts import collect_facts
 from .formats import READERS, SUFFIXES, WRITERS, ExportError, Run
 from .program import Program, Rules, list_inputs, prepare_network
 
@@ -53,10 +54,10 @@ def export(
     """Write a file that answers as the ensemble does, for any number of rows, without pluribus.
 
     The answers of a classification are `probs` `[B, C]`, `label` `[B]`, `members` `[M, B, C]`, `entropy` `[B]` and
-    `mutual_information` `[B]`; of a regression `mean` and `variance` `[B, C]`, and `members` `[M, B, C]`. What was calibrated
-    goes along: `set` `[B, C]`, `answered` `[B]` and `foreign` `[B]` as far as there are rules for them, or `interval`
-    `[B, 2, C]`. The file is run on 1, 7 and 64 rows, and kept only if it gives the ensemble's answers. A model card (.md) is
-    written beside it.
+    `mutual_information` `[B]`; of a regression `mean`, `variance` and `spread` `[B, C]`, `members` `[M, B, C]`, and `noise`
+    `[B, C]` where it is known. What was calibrated goes along: `set` `[B, C]`, `answered` `[B]` and `foreign` `[B]` as far as
+    there are rules for them, or `interval` `[B, 2, C]`. The file is run on 1, 7 and 64 rows, and kept only if it gives the
+    ensemble's answers. A model card (.md) is written beside it.
 
     Args:
         ensemble: a trained ensemble, or what `pluribus.calibrate` made of one.
@@ -67,7 +68,7 @@ def export(
         samples: of a method that draws, how many draws are fixed.
         preparation: how stored rows become the network's inputs, as a run folder has it. It becomes a part of the file.
         rules: what was calibrated, if `ensemble` does not bring it along.
-        classes, title, notes: for the model card.
+        classes, title, notes: for the model card, and for the file itself, which says what it is (`facts.py`).
 
     Returns: what was written. Raises: ExportError if torch cannot trace the network or the answers differ; ValueError or
     TypeError if an argument makes no sense.
@@ -98,10 +99,10 @@ def export(
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".export-") as folder:
         draft = Path(folder) / f"draft.{'onnx' if kind == 'onnx' else 'pt2'}"
-        WRITERS[kind](program, tuple(repeat_rows(each, 3) for each in tensors), names, draft)
+        facts = collect_facts(program, fixed, list(zip(names, tensors, strict=True)), classes, title or file.stem, notes)
+        WRITERS[kind](program, tuple(repeat_rows(each, 3) for each in tensors), names, draft, format_json(facts, indent=None))
         difference = compare_answers(READERS[kind](draft, names), program, fixed, rows)
-        shown = [(name, each.dtype, list(each.shape[1:])) for name, each in zip(names, tensors, strict=True)]
-        card = format_card(program, fixed, file, draft, kind, shown, difference, classes, title, notes)
+        card = format_card(facts, file, draft, kind, difference)
         os.replace(draft, file)
     place = file.with_name(f"{file.name}.md")
     write_file(place, card.encode())
@@ -165,7 +166,7 @@ def compare_answers(run: Run, program: Program, ensemble: Ensemble, rows: Any) -
                         f"the exported file differs from the ensemble in {name}, on {count} rows: it was not kept"
                     )
                 continue
-            unit = measure_unit(program, name, ours)
+            unit = measure_unit(program, name, expected[0] if name in ("spread", "noise") else ours)
             same_holes = torch.equal(ours.isfinite(), theirs.isfinite())
             apart = (ours.double() - theirs.double()).nan_to_num(0, 0, 0).abs().max().item() / unit
             if not same_holes or apart > TOLERANCE:
@@ -178,7 +179,10 @@ def compare_answers(run: Run, program: Program, ensemble: Ensemble, rows: Any) -
 
 
 def measure_unit(program: Program, name: str, values: Tensor) -> float:
-    """The unit of an answer's differences: 1 for probabilities; of a regression the spread of its targets."""
+    """The unit of an answer's differences: 1 for probabilities; of a regression the spread of its targets.
+
+    Where that is not known it is the largest of the `values`, which are the means for what has their unit, or 1.
+    """
     if program.task == "classification":
         return max(1.0, values.nan_to_num(0, 0, 0).abs().max().item()) if name == "entropy" else 1.0
     if program.preparation is not None and program.preparation.target != (0.0, 1.0):

@@ -1,15 +1,11 @@
 """The model card of an exported file: what it takes, what it answers, what was checked, and how to call it."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import torch
-
-from ..core.describe import count_parameters
-from ..core.ensemble import Ensemble
 from ..file_formats.digests import digest_file
-from .program import MEANINGS, Program
 
 CALLS = {
     "onnx": """import numpy, onnxruntime
@@ -22,58 +18,46 @@ print(dict(zip([output.name for output in session.get_outputs()], answers)))""",
 program = torch.export.load("{file}").module()
 print(program({tensors}))""",
 }
-NUMPY = {torch.uint8: "uint8", torch.float32: "float32", torch.float64: "float64", torch.int64: "int64"}
 
 
-def format_card(
-    program: Program,
-    ensemble: Ensemble,
-    file: Path,
-    draft: Path,
-    kind: str,
-    inputs: Sequence[tuple[str, torch.dtype, list[int]]],
-    difference: float,
-    classes: Sequence[str] = (),
-    title: str = "",
-    notes: Sequence[str] = (),
-) -> str:
-    """The model card in Markdown. `draft` is the file before it is named `file`; `inputs` have name, type and a row's shape."""
-    members = ensemble.count_members(training=False)
+def format_card(facts: Mapping[str, Any], file: Path, draft: Path, kind: str, difference: float) -> str:
+    """The model card in Markdown, of the facts in the file (`facts.py`). `draft` is the file before it is named `file`."""
+    members, inputs = facts["members"], facts["inputs"]
     lines = [
-        f"# {title or file.stem}",
+        f"# {facts['title']}",
         "",
         f"`{file.name}`, {draft.stat().st_size:,} bytes, {digest_file(draft)}",
         "",
-        f"- Method: `{ensemble.spec}`, {members} member{'s' if members > 1 else ''}"
-        + (", their draws fixed when the file was written" if ensemble.is_frozen else ""),
-        f"- Parameters: {count_parameters(program.network):,}",
+        f"- Method: `{facts['method']}`, {members} member{'s' if members > 1 else ''}"
+        + (", their draws fixed when the file was written" if facts["has_fixed_draws"] else ""),
+        f"- Parameters: {facts['parameters']:,}",
     ]
-    if classes:
-        lines.append(f"- Classes, in the order of `probs`: {', '.join(classes)}")
+    if facts["classes"]:
+        lines.append(f"- Classes, in the order of `probs`: {', '.join(facts['classes'])}")
     lines += [
-        f"- Written with torch {torch.__version__}, Python {platform.python_version()}",
+        f"- Written with torch {facts['torch']}, Python {platform.python_version()}",
         "",
         "## What it takes",
         "",
         "| input | type | shape, B rows |",
         "|---|---|---|",
-        *(f"| `{name}` | {name_type(dtype)} | {['B', *shape]} |".replace("'", "") for name, dtype, shape in inputs),
+        *(f"| `{each['name']}` | {each['type']} | {['B', *each['shape']]} |".replace("'", "") for each in inputs),
         "",
         "## What it answers",
         "",
         "| output | meaning |",
         "|---|---|",
-        *(f"| `{name}` | {MEANINGS[name]} |" for name in program.names),
+        *(f"| `{name}` | {meaning} |" for name, meaning in facts["outputs"].items()),
         "",
     ]
-    if program.rules is not None:
-        lines += ["## Rules", "", *(f"- {sentence}" for sentence in program.rules.explain()), ""]
+    if facts["rules"]:
+        lines += ["## Rules", "", *(f"- {sentence}" for sentence in facts["rules"]), ""]
     lines += [
         "## What was checked",
         "",
         f"On 1, 7 and 64 rows the file answers as the ensemble does, to {difference:.1g}"
-        + (" in units of the targets' spread." if ensemble.task == "regression" else "."),
-        *(f"\n{note}" for note in notes),
+        + (" in units of the targets' spread." if facts["task"] == "regression" else "."),
+        *(f"\n{note}" for note in facts["notes"]),
         "",
         "## How to call it",
         "",
@@ -85,13 +69,9 @@ def format_card(
     return "\n".join(lines)
 
 
-def format_call(kind: str, file: Path, inputs: Sequence[tuple[str, torch.dtype, list[int]]]) -> str:
+def format_call(kind: str, file: Path, inputs: Sequence[Mapping[str, Any]]) -> str:
     """A few lines of Python that run the file on rows of zeros."""
-    feeds = ", ".join(f'"{name}": numpy.zeros({(2, *shape)}, "{name_type(dtype)}")' for name, dtype, shape in inputs)
-    tensors = ", ".join(f"torch.zeros({(2, *shape)}, dtype={dtype})" for _, dtype, shape in inputs)
+    shapes = [(each["name"], (2, *each["shape"]), each["type"]) for each in inputs]
+    feeds = ", ".join(f'"{name}": numpy.zeros({shape}, "{dtype}")' for name, shape, dtype in shapes)
+    tensors = ", ".join(f"torch.zeros({shape}, dtype=torch.{dtype})" for _, shape, dtype in shapes)
     return CALLS[kind].format(file=file.name, feeds=feeds, tensors=tensors)
-
-
-def name_type(dtype: torch.dtype) -> str:
-    """The name of a type as NumPy has it."""
-    return NUMPY.get(dtype, str(dtype).removeprefix("torch."))

@@ -15,6 +15,10 @@ from torch import Tensor
 from ..core.errors import PluribusError
 from .program import Program
 
+KEY = "pluribus"
+"""Under this name the facts of `facts.py` stand in the metadata of an ONNX file."""
+EXTRA_FILE = "pluribus.json"
+"""Under this name they stand in a torch program."""
 Run = Callable[[Sequence[Tensor]], list[Tensor]]
 SUFFIXES = {".onnx": "onnx", ".pt2": "torch"}
 MISSING = "the format onnx needs the packages onnx, onnxscript and onnxruntime: pip install 'pluribus[export]'"
@@ -24,9 +28,9 @@ class ExportError(PluribusError):
     """An ensemble could not be exported, or the exported file does not give its answers."""
 
 
-def write_torch(program: Program, inputs: tuple[Tensor, ...], names: Sequence[str], file: Path) -> None:
-    """Write a program that `torch.export.load` reads."""
-    torch.export.save(trace(program, inputs), file)
+def write_torch(program: Program, inputs: tuple[Tensor, ...], names: Sequence[str], file: Path, facts: str) -> None:
+    """Write a program that `torch.export.load` reads, with its facts in an extra file."""
+    torch.export.save(trace(program, inputs), file, extra_files={EXTRA_FILE: facts})
 
 
 def read_torch(file: Path, names: Sequence[str]) -> Run:
@@ -35,8 +39,8 @@ def read_torch(file: Path, names: Sequence[str]) -> Run:
     return lambda inputs: list(module(*inputs))
 
 
-def write_onnx(program: Program, inputs: tuple[Tensor, ...], names: Sequence[str], file: Path) -> None:
-    """Write an ONNX file."""
+def write_onnx(program: Program, inputs: tuple[Tensor, ...], names: Sequence[str], file: Path, facts: str) -> None:
+    """Write an ONNX file with its facts in the metadata."""
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
@@ -50,15 +54,12 @@ def write_onnx(program: Program, inputs: tuple[Tensor, ...], names: Sequence[str
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             warnings.simplefilter("ignore")
-            torch.onnx.export(
-                traced,
-                f=str(file),
-                input_names=list(names),
-                output_names=list(program.names),
-                dynamo=True,
-                external_data=False,
-                verbose=False,
+            written = torch.onnx.export(
+                traced, input_names=list(names), output_names=list(program.names), dynamo=True, verbose=False
             )
+            assert written is not None
+            written.model.metadata_props[KEY] = facts
+            written.save(file, external_data=False)
     except torch.onnx.OnnxExporterError as error:
         missing = re.findall(r"OpOverload\(op='aten\.(\w+)'", str(error))
         what = f"ONNX lacks the operation {missing[0]}" if missing else "its exporter failed"
@@ -69,17 +70,25 @@ def write_onnx(program: Program, inputs: tuple[Tensor, ...], names: Sequence[str
 
 def read_onnx(file: Path, names: Sequence[str]) -> Run:
     """A session of ONNX Runtime on the CPU, to be run."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    session = open_session(str(file))
 
     def run(inputs: Sequence[Tensor]) -> list[Tensor]:
         fed = {name: each.numpy() for name, each in zip(names, inputs, strict=True)}
         return [torch.from_numpy(found) for found in session.run(None, fed)]
 
     return run
+
+
+def open_session(source: str | bytes, threads: int | None = None) -> Any:
+    """A session of ONNX Runtime on the CPU for a path, or for the bytes of a file, which may then name no other file."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # its errors are raised, too
+    if threads is not None:
+        options.intra_op_num_threads = threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting threads use no processor
+    return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 
 
 WRITERS: dict[str, Any] = {"onnx": write_onnx, "torch": write_torch}

@@ -31,6 +31,8 @@ MEANINGS = {
     "mutual_information": "the part of it on which members disagree",
     "mean": "the value",
     "variance": "its variance: noise, where the members predict it, and spread of the members",
+    "spread": "the standard deviation of the members' values",
+    "noise": "the standard deviation of the noise: what the members predict, or what was fitted on held-out rows",
     "quantiles": "the quantiles that the network predicts, averaged over the members",
     "interval": "low and high end",
     "set": "which classes the set holds",
@@ -84,6 +86,7 @@ class Program(nn.Module):
         self.network = network.eval()
         self.interpret: Callable[[Tensor], Predictive] = ensemble.interpret
         self.task, self.has_quantiles = ensemble.task, bool(ensemble.quantile_levels)
+        self.has_noise = ensemble.noise is not None or (isinstance(rules, RegressionRules) and not rules.quantiles)
         self.preparation, self.rules, self.keys = preparation, rules, keys
         self.reach = 0.0
         if isinstance(rules, RegressionRules):
@@ -99,8 +102,8 @@ class Program(nn.Module):
         """The names of the answers."""
         rules = self.rules
         if self.task == "regression":
-            quantiles = ("quantiles",) if self.has_quantiles else ()
-            return ("mean", "variance", "members", *quantiles, *(("interval",) if rules is not None else ()))
+            has = {"noise": self.has_noise, "quantiles": self.has_quantiles, "interval": rules is not None}
+            return ("mean", "variance", "spread", "members", *(name for name, is_there in has.items() if is_there))
         asked = () if not isinstance(rules, ClassificationRules) else (rules.coverage, rules.risk, rules.false_alarms)
         decided = [name for name, wish in zip(("set", "answered", "foreign"), asked, strict=False) if wish is not None]
         return ("probs", "label", "members", "entropy", "mutual_information", *decided)
@@ -145,11 +148,15 @@ class Program(nn.Module):
         if self.preparation is not None and self.preparation.target != (0.0, 1.0):
             mean, std = self.preparation.target
             p = p.rescale(std, mean)
-        found = [p.mean, p.variance, p.members]
-        if p.quantile_levels:
-            found.append(p.quantiles.movedim(0, 1))
+        found = [p.mean, p.variance, p.spread_variance.sqrt(), p.members]
+        decided = None
         if isinstance(self.rules, RegressionRules):
             decided = self.rules.build_intervals(p, self.reach, self.rules.coverage)
+        if self.has_noise:
+            found.append(p.noise_variance.sqrt() if decided is None else decided.noise)
+        if p.quantile_levels:
+            found.append(p.quantiles.movedim(0, 1))
+        if decided is not None:
             found.append(torch.stack([decided.low, decided.high], 1))
         return tuple(found)
 

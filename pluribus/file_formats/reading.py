@@ -48,6 +48,16 @@ def read_json(path: Path, schema: AnySchema) -> dict[str, Any]:
         raise _describe_damage(path, schema, error) from error
 
 
+def parse_record(text: str, schema: AnySchema, name: str) -> dict[str, Any]:
+    """Parse a JSON record that stands in another file; messages call it `name`. Raises FileError unless it fits the schema."""
+    try:
+        if len(text) > LARGEST_JSON:
+            raise _Refused(f"is larger than {LARGEST_JSON / 2**20:g} MiB, the most that is read")
+        return _validate(parse_json(text), schema)
+    except _Refused as error:
+        raise FileError(f"{name} is damaged, it {error}: {schema.cure}") from error
+
+
 def read_yaml(path: Path, schema: AnySchema) -> dict[str, Any]:
     """Read a YAML record that pluribus wrote. Raises FileError unless it is whole, unchanged and as the schema says."""
     try:

@@ -34,16 +34,19 @@ from .config import ConfigError
 from .consent import Trust
 from .evaluation_case import EVALUATION_SEED
 from .loading import load_run, set_samples
+from .row_answers import (
+    format_classes,
+    format_decided,
+    format_intervals,
+    format_values,
+    join_answer,
+    mark_not_finite,
+)
 from .run_folder import open_run
 from .training_distance import read_distance
 
-NO_ANSWER = "the network's answer is not finite"
 HIDDEN = ("probabilities", "quantiles", "set", "answered", "foreign", "error")
 """What a table for people leaves out."""
-
-
-REGRESSION = ("value", "low", "high", "noise", "spread", "quantiles")
-"""What a regression says about a row, in this order."""
 
 
 class NotFiniteError(PluribusError):
@@ -128,18 +131,6 @@ def predict_files(
         )
 
 
-def join_answer(answer: dict[str, Any], decided: dict[str, Any]) -> dict[str, Any]:
-    """What the members say about a row and what the rules say; of a regression first the value and its interval.
-
-    >>> join_answer({"value": 1.0, "spread": 0.1}, {"low": 0.0, "high": 2.0, "noise": 0.4})
-    {'value': 1.0, 'low': 0.0, 'high': 2.0, 'noise': 0.4, 'spread': 0.1}
-    """
-    if "value" not in answer:
-        return answer if "error" in answer else answer | decided
-    joined = answer | (dict.fromkeys(decided) if "error" in answer else decided)
-    return {key: joined[key] for key in (*REGRESSION, "error") if key in joined}
-
-
 def predict_all(ensemble: Ensemble, x: Tensor, keep_members: bool) -> Predictive | PredictiveSummary:
     """The answer of all members, which are kept only where a rule needs them."""
     return ensemble.predict(x) if keep_members else ensemble.predict(x, members=False)
@@ -159,20 +150,10 @@ def format_decisions(
         mean, std = preparation.target
         assert isinstance(rules, RegressionRules)
         found = rules.decide(p.rescale(std, mean))
-        for low, high, noise in zip(*(each.flatten().tolist() for each in (found.low, found.high, found.noise)), strict=True):
-            yield {"low": low, "high": high} | ({} if rules.quantiles else {"noise": noise})
+        yield from format_intervals(found.low, found.high, None if rules.quantiles else found.noise)
         return
     assert isinstance(rules, ClassificationRules)
-    decided = rules.decide(p, distance)
-    for row, text in enumerate(decided.describe(classes)):
-        said: dict[str, Any] = {"answer": text}
-        if decided.sets is not None:
-            said["set"] = [classes[place] for place in decided.sets[row].nonzero().flatten().tolist()]
-        if decided.is_answered is not None:
-            said["answered"] = bool(decided.is_answered[row])
-        if decided.is_foreign is not None:
-            said["foreign"] = bool(decided.is_foreign[row])
-        yield said
+    yield from format_decided(rules.decide(p, distance), classes)
 
 
 def check_members(ensemble: Ensemble, members: int | Sequence[int] | None, until: float | None) -> None:
@@ -199,11 +180,7 @@ def format_predictions(
     ensemble: Ensemble, p: Predictive | PredictiveSummary, classes: Sequence[str], preparation: Preparation
 ) -> Iterator[dict[str, Any]]:
     """One dictionary for each row of a prediction; if its answer is not finite, all is None but the `error`."""
-    for answer in _format_answers(ensemble, p, classes, preparation):
-        quantiles = answer.get("quantiles", {})
-        is_finite = all(math.isfinite(value) for value in (*answer.values(), *quantiles.values()) if isinstance(value, float))
-        lost = dict.fromkeys(answer) | ({"quantiles": dict.fromkeys(quantiles)} if quantiles else {})
-        yield answer if is_finite else lost | {"error": NO_ANSWER}
+    yield from map(mark_not_finite, _format_answers(ensemble, p, classes, preparation))
 
 
 def _format_answers(
@@ -213,27 +190,12 @@ def _format_answers(
         # The mean of the outputs is taken before they are scaled back: then no digit of a large target is rounded away.
         std = preparation.target[1]
         values, spreads = preparation.unscale_targets(p.mean), p.spread_variance.double().sqrt() * std
-        noises = (p.noise_variance.double().sqrt() * std).flatten().tolist() if p.has_noise else []
-        levels = [f"{level:g}" for level in p.quantile_levels]
-        quantiles = preparation.unscale_targets(p.quantiles).flatten(1).T.tolist() if levels else []
-        for row, (value, spread) in enumerate(zip(values.flatten().tolist(), spreads.flatten().tolist(), strict=True)):
-            more = {"noise": noises[row]} if noises else {}
-            ends = {"quantiles": dict(zip(levels, quantiles[row], strict=True))} if quantiles else {}
-            yield {"value": value, **more, "spread": spread, **ends}
+        noises = p.noise_variance.double().sqrt() * std if p.has_noise else None
+        quantiles = preparation.unscale_targets(p.quantiles).flatten(1).T.tolist() if p.quantile_levels else []
+        yield from format_values(values, spreads, noises, p.quantile_levels, quantiles)
         return
-    columns = (p.labels, p.confidence, p.entropy, p.mutual_information)
-    used = p.used.tolist() if isinstance(p, AnytimePredictive) else [None] * len(p)
-    for label, confidence, entropy, information, count, probs in zip(
-        *(c.tolist() for c in columns), used, p.probs.tolist(), strict=True
-    ):
-        yield {
-            "label": classes[label],
-            "confidence": confidence,
-            "uncertainty": entropy,
-            "mutual_information": information,
-            **({} if count is None else {"members": count}),
-            "probabilities": dict(zip(classes, probs, strict=True)),
-        }
+    used = p.used.tolist() if isinstance(p, AnytimePredictive) else ()
+    yield from format_classes((p.labels, p.confidence, p.entropy, p.mutual_information), p.probs, classes, used)
 
 
 def format_row(row: dict[str, Any], preparation: Preparation) -> dict[str, str]:
@@ -244,7 +206,7 @@ def format_row(row: dict[str, Any], preparation: Preparation) -> dict[str, str]:
 
     >>> format_row({"row": 0, "value": 1700000043.21987, "spread": 2.34567}, Preparation(target=(1.7e9, 28.9)))
     {'row': '0', 'value': '1700000043.22', 'spread': '2.346'}
-    >>> format_row({"row": 0, "value": None, "spread": None, "error": NO_ANSWER}, Preparation())
+    >>> format_row({"row": 0, "value": None, "spread": None, "error": "it overflows"}, Preparation())
     {'row': '0', 'value': 'not finite', 'spread': 'not finite'}
     >>> format_row({"row": 0, "value": 2.0, "spread": 0.0, "quantiles": {"0.1": 1.0}}, Preparation())
     {'row': '0', 'value': '2', 'spread': '0', 'q0.1': '1'}

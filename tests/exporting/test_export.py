@@ -137,7 +137,11 @@ def test_a_regression_answers_in_the_units_of_its_targets_with_its_interval(besi
     rules = pluribus.decisions.fit_regression_rules(p, y * 30 + 1.7e6, 0.8)
     written = pluribus.export(ensemble, tmp_path / "model.onnx", example=x, preparation=preparation, rules=rules)
     found, expected = read(written)(x), rules.decide(p)
-    assert written.outputs == ("mean", "variance", "members", *(["quantiles"] if "quantiles" in beside else []), "interval")
+    parts = ("quantiles",) if "quantiles" in beside else ("noise",)
+    assert written.outputs == ("mean", "variance", "spread", "members", *parts, "interval")
+    torch.testing.assert_close(found["spread"], expected.spread, rtol=0, atol=1e-3)
+    if "noise" in written.outputs:
+        torch.testing.assert_close(found["noise"], expected.noise, rtol=0, atol=1e-3)
     torch.testing.assert_close(found["mean"], p.mean, rtol=0, atol=1e-3)
     if "quantiles" in beside:
         torch.testing.assert_close(found["quantiles"], p.quantiles.movedim(0, 1), rtol=0, atol=1e-3)
