@@ -9,6 +9,7 @@ from .ensemble import Ensemble
 from .predictive import Task
 from .spec import Spec, require_choice
 from .surgery import Subject
+from .taking_apart import convert_opened, take_apart
 from .target_distribution import TargetDistribution, add_head, find_distribution, find_head
 from .target_noise import TargetNoise, read_noise
 from .target_quantiles import TargetQuantiles, read_quantiles
@@ -72,7 +73,7 @@ def ensemble(
         if task != "regression":
             raise ValueError(f"{wanted.option}= is of a regression's targets, and this is a classification: leave it out")
         net = add_head(net, wanted, example, output)
-    converted = spec.convert(Subject(net, example, task, output))
+    converted = convert_opened(spec, Subject(take_apart(net, spec.get_takes_apart()), example, task, output))
     predicted = find_distribution(net)
     if predicted is not None:
         said = f"{find_head(net) or 'the last layer'} {predicted.explain()}"

@@ -21,6 +21,7 @@ from .members import MemberLayer
 from .random_weights import find_random_layers
 from .spec import Spec
 from .surgery import Subject, describe_structure
+from .taking_apart import convert_opened, take_apart
 from .target_distribution import describe_head, restore_head
 from .tensor_files import import_safetensors, read_described_tensors, serialize_tensors
 from .texts import quote
@@ -47,6 +48,7 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "task": ensemble.task,
         "output": ensemble.output,
         "order": ensemble.conversion.order,
+        "apart": list(ensemble.spec.get_takes_apart()),
         "aliases": aliases,
         "settings": {
             name: {setting: getattr(part, setting) for setting in part.settings} for name, part in _ensembles(ensemble).items()
@@ -88,6 +90,7 @@ def load(path: str | os.PathLike[str], net: nn.Module, *, allow_nonfinite: bool 
         net = restore_head(net, about)
     except FileError as error:
         raise FileError(f"{target} is damaged: {error}") from None
+    net = take_apart(net, tuple(about.get("apart", ())))
     _check_network(target, about["network"], describe_structure(net))
     made = _build(target, about, net)
     _fix_draws(target, made, {name: tensors[name] for name in about["frozen"] if name in tensors})
@@ -118,7 +121,7 @@ def _build(target: Path, about: dict[str, Any], net: nn.Module) -> Ensemble:
     devices = {parameter.device for parameter in net.parameters()}
     try:
         with torch.random.fork_rng(devices=[d for d in devices if d.type == "cuda"]):  # the draws are overwritten: use up none
-            made = spec.convert(Subject(net, None, about["task"], about["output"], about["order"]))
+            made = convert_opened(spec, Subject(net, None, about["task"], about["output"], about["order"]))
         for name, part in _ensembles(made).items():
             for setting, value in about["settings"].get(name, {}).items():
                 check_count(target, setting, value)

@@ -31,6 +31,7 @@ _EXPECTED: dict[str, str] = {
     "frozen": "a list of texts",
     "network": "a list of texts",
 }
+_OPTIONAL = {"apart": "a list of texts"}
 
 
 def check_description(target: Path, about: Mapping[str, Any]) -> None:
@@ -48,10 +49,13 @@ def check_description(target: Path, about: Mapping[str, Any]) -> None:
         "settings": isinstance(settings, dict) and all(isinstance(own, dict) for own in settings.values()),
         "frozen": _holds_texts(about["frozen"]),
         "network": _holds_texts(about["network"]),
+        "apart": _holds_texts(about.get("apart", [])),
     }
     for name, fit in fits.items():
         if not fit:
-            raise FileError(f"{target} is damaged: its {name} must be {_EXPECTED[name]}, got {quote(about[name])}")
+            raise FileError(
+                f"{target} is damaged: its {name} must be {(_EXPECTED | _OPTIONAL)[name]}, got {quote(about[name])}"
+            )
 
 
 def _holds_texts(value: Any) -> bool:

@@ -37,6 +37,8 @@ class MCDropout(Spec):
     size_option: ClassVar[str | None] = "samples"
     growth_axis: ClassVar[Literal["M", "K"] | None] = "K"
 
+    takes_apart: ClassVar[tuple[str, ...]] = ("conv1d",)
+
     rate: float = 0.1
     samples: int = 20
     include: Patterns = None

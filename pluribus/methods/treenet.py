@@ -46,6 +46,8 @@ class TreeNet(Spec):
     benchmark_options: ClassVar[Mapping[str, Any]] = {"members": 4}
     growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
 
+    takes_apart: ClassVar[tuple[str, ...]] = ("conv1d",)
+
     members: int = 3
     split: str | None = None
     of: Spec | None = None

@@ -53,6 +53,8 @@ class Variance(Spec):
     include: Patterns = None
     exclude: Patterns = None
 
+    takes_apart: ClassVar[tuple[str, ...]] = ("conv1d",)
+
     def check(self) -> None:
         require_choice("noise", self.noise, tuple(VARIANCE))
         require_choice("sample", self.sample, (None, "activations", "weights"))
