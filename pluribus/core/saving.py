@@ -47,6 +47,8 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "spec": ensemble.spec.to_json(),
         "task": ensemble.task,
         "output": ensemble.output,
+        "class_axis": ensemble.class_axis,
+        "batch_axis": ensemble.batch_axis,
         "order": ensemble.conversion.order,
         "apart": list(ensemble.spec.get_takes_apart()),
         "aliases": aliases,
@@ -121,7 +123,9 @@ def _build(target: Path, about: dict[str, Any], net: nn.Module) -> Ensemble:
     devices = {parameter.device for parameter in net.parameters()}
     try:
         with torch.random.fork_rng(devices=[d for d in devices if d.type == "cuda"]):  # the draws are overwritten: use up none
-            made = convert_opened(spec, Subject(net, None, about["task"], about["output"], about["order"]))
+            axes = about.get("class_axis", 1), about.get("batch_axis", 0)
+            subject = Subject(net, None, about["task"], about["output"], about["order"], *axes)
+            made = convert_opened(spec, subject)
         for name, part in _ensembles(made).items():
             for setting, value in about["settings"].get(name, {}).items():
                 check_count(target, setting, value)

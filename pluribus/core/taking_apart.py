@@ -14,6 +14,7 @@ from torch.nn.utils import parametrize
 
 from .affine import copy_to_meta
 from .attention import OpenAttention, find_attention_obstacle, make_linear
+from .left_layers import measure_share
 from .module_copies import HOOK_TABLES
 from .recurrent import OpenRecurrent
 from .surgery import Subject, copy_with, settle_fast_path
@@ -65,8 +66,18 @@ def take_apart(net: nn.Module, kinds: tuple[str, ...]) -> nn.Module:
 
 
 def convert_opened(spec: "Spec", subject: Subject) -> "Ensemble":
-    """The ensemble of a network that was taken apart. What the method left alone is put together again."""
+    """The ensemble of a network that was taken apart. What the method left alone is put together again.
+
+    Warns if most of the weights are in layers that the method could not convert, unless the caller chose the layers.
+    """
     converted = spec.convert(subject)
+    share = measure_share(subject.modules, subject.left)
+    chosen = any(getattr(spec, option, None) is not None for option in ("include", "exclude"))
+    if share > 0.5 and "attention" in spec.get_takes_apart() and not chosen:  # a method that converts whatever it can
+        names = ", ".join([name or "the network itself" for name in subject.left][:4]) + (" …" if len(subject.left) > 4 else "")
+        converted.conversion.remark(
+            f"{share:.0%} of the weights are in layers that {type(spec).__name__} left alone ({names}): describe() says why"
+        )
     put_together(converted)
     return converted
 

@@ -73,7 +73,7 @@ class DeepEnsemble(Spec):
             return stack_members(subject, self, nets)
         parts = []
         for net in nets:
-            own = Subject(net, subject.example, subject.task, subject.output, subject.ran)
+            own = subject.replace_network(net)
             parts.append(Ensemble(own, self, 1, {}) if self.of is None else self.of.convert(own))
         return Deep(subject, self, parts)
 

@@ -37,7 +37,9 @@ def draw_tokens(rows: int) -> Tensor:
 
 
 HF_TEXT, HF_PIXELS = hugging_face.draw_text, hugging_face.draw_pixels
-LOGITS = {"output": "logits"}
+LOGITS: dict[str, Any] = {"output": "logits"}
+WORDS: dict[str, Any] = LOGITS | {"class_axis": -1}
+LAST: dict[str, Any] = {"class_axis": -1}
 NETWORKS = {
     "BERT": Network("transformers, text", hugging_face.build_bert, HF_TEXT, labels(), LOGITS),
     "BERT, masked": Network(
@@ -45,11 +47,11 @@ NETWORKS = {
         lambda: hugging_face.build_bert("BertForMaskedLM"),
         HF_TEXT,
         labels(6, classes=23),
-        LOGITS,
+        WORDS,
     ),
     "DistilBERT": Network("transformers, text", hugging_face.build_distilbert, HF_TEXT, labels(), LOGITS),
     "GPT-2": Network(
-        "transformers, language model, tied weights", hugging_face.build_gpt2, HF_TEXT, labels(6, classes=23), LOGITS
+        "transformers, language model, tied weights", hugging_face.build_gpt2, HF_TEXT, labels(6, classes=23), WORDS
     ),
     "GPT-2, text": Network(
         "transformers, text",
@@ -58,7 +60,7 @@ NETWORKS = {
         labels(),
         LOGITS,
     ),
-    "Llama": Network("transformers, language model", hugging_face.build_llama, HF_TEXT, labels(6, classes=23), LOGITS),
+    "Llama": Network("transformers, language model", hugging_face.build_llama, HF_TEXT, labels(6, classes=23), WORDS),
     "ViT": Network("transformers, images", hugging_face.build_vit, HF_PIXELS, labels(), LOGITS),
     "ConvNeXt": Network(
         "transformers, images", hugging_face.build_convnext, lambda rows: HF_PIXELS(rows, 16), labels(), LOGITS
@@ -72,7 +74,7 @@ NETWORKS = {
         sequences.Translator,
         lambda rows: (draw_tokens(rows), torch.randint(0, 19, (rows, 5))),
         labels(5, classes=19),
-        {},
+        LAST,
     ),
     "attention": Network("nn.MultiheadAttention, sets", sequences.AttentionPooling, draw(7, 5), labels(), {}),
     "LSTM": Network("nn.LSTM, text", sequences.LSTMClassifier, draw_tokens, labels(), {}),
@@ -84,9 +86,9 @@ NETWORKS = {
         sequences.LSTMLanguageModel,
         draw_tokens,
         labels(6, classes=23),
-        {},
+        LAST,
     ),
-    "CTC": Network("convolutions over frames", sequences.SpeechCTC, draw(4, 16), labels(8, classes=5), {}),
+    "CTC": Network("convolutions over frames", sequences.SpeechCTC, draw(4, 16), labels(8, classes=5), LAST),
     "MobileNetV3": Network("blocks, a Linear subclass", images.MobileNetV3, draw(3, 16, 16), labels(), {}),
     "ResNet, heads": Network("several answers", images.ResNetWithHeads, draw(3, 8, 8), labels(), LOGITS),
     "U-Net": Network("pixels", images.UNet, draw(3, 8, 8), labels(8, 8), {}),
@@ -94,5 +96,5 @@ NETWORKS = {
         "image and table", images.ImageAndTable, lambda rows: (torch.randn(rows, 3, 8, 8), torch.randn(rows, 5)), labels(), {}
     ),
     "graphs": Network("graphs in a batch", graphs.GraphClassifier, graphs.draw_graphs, labels(), {}),
-    "one graph": Network("nodes of one graph", graphs.NodeClassifier, graphs.draw_graph, labels(), {}),
+    "one graph": Network("nodes of one graph", graphs.NodeClassifier, graphs.draw_graph, labels(), {"batch_axis": None}),
 }
