@@ -48,8 +48,8 @@ def ensemble(
     Raises: ValueError if an argument makes no sense, ConversionError if the network cannot be changed so.
 
     Classes are on the axis after the batch, `[B, C, …]`, as torch's cross-entropy has them; `class_axis=-1` says that they are
-    on the last, `[B, …, C]`, as those of a language model are: outputs are `[M, B, T, V]`. One column, or none, is the logit of a
-    yes. A target of −100 is left out of the loss. A network that takes one dictionary gets it in a tuple: `ensemble(({...},))`.
+    on the last, `[B, …, C]`, as those of a language model are: outputs are `[M, B, T, V]`. One column, or none, is the logit of
+    a yes. A target of −100 is left out of the loss. A network that takes one dictionary gets it in a tuple: `ensemble(({...},))`.
 
     >>> import torch, pluribus
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
