@@ -13,6 +13,7 @@ from pluribus import Unsupported, VariationalDropout
 from pluribus.core import execution
 from pluribus.core.members import MemberLayer
 from pluribus.core.passes import Branch, Probe
+from pluribus.core.taking_apart import OPENED, take_apart
 
 from .contract_rows import FEW_PAIRS, METHODS, PAIRS, SOME_PAIRS, Row, check_same_averages, on
 from .networks import CLASSES, NETWORKS
@@ -247,7 +248,8 @@ def test_a_trained_network_is_kept_as_promised(row, trained):
         torch.testing.assert_close(answering(x)[0], before, rtol=0, atol=1e-10)
     mine = list(ensemble.parameters())
     changed = [change.name for change in ensemble.conversion.changes] if keeps == "other layers" else []
-    for name, parameter in net.named_parameters():
+    opened = any(isinstance(module, OPENED) for module in ensemble.modules())
+    for name, parameter in (take_apart(net, row.spec.get_takes_apart()) if opened else net).named_parameters():
         bias = name.endswith("bias")  # may be there once for each member
         if keeps in ("weights", "other layers") and not any(name.startswith(part) for part in changed):
             assert any(torch.equal(p, parameter) or (bias and torch.equal(p[0], parameter)) for p in mine if p.dim()), name

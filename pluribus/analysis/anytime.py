@@ -46,7 +46,7 @@ def trace_anytime(p: Predictive, targets: Tensor, thresholds: Sequence[float] = 
     0.9 1.5 0.75 1.0
     1.0 2.0 1.0 1.0
     """
-    log_probs = p.member_log_probs.double()  # [M, B, C]
+    log_probs = p.arrange_classes().member_log_probs.double()  # [M, B, C]
     count, rows = log_probs.shape[:2]
     if log_probs.dim() != 3 or targets.shape != (rows,):
         raise ValueError(f"there must be one target for each of {rows} rows, got {list(targets.shape)}")

@@ -117,7 +117,7 @@ def compare_training_flops(ensemble: Ensemble, base: nn.Module, x: Tensor, y: Te
         ensemble_copy.loss(x, y, examples=max(len(y), 1)).backward()
 
     def run_base_step() -> None:
-        compute_loss(ensemble.task, base_copy(x), y).backward()
+        compute_loss(ensemble.task, base_copy(x), y, class_axis=ensemble.class_axis).backward()
 
     with torch.enable_grad(), torch.random.fork_rng(devices=[]):
         return divide_counts(count_call_flops(run_step), count_call_flops(run_base_step))

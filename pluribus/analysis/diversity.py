@@ -58,7 +58,7 @@ def pairwise_kl(p: Predictive) -> float:
     >>> round(pairwise_kl(p), 4)
     0.1373
     """
-    log_probs = p.member_log_probs.double()
+    log_probs = p.arrange_classes().member_log_probs.double()
     probs, count = log_probs.exp(), len(log_probs)
     if count < 2:
         return 0.0
@@ -134,7 +134,7 @@ def bias_variance(p: Predictive, targets: Tensor) -> BiasVariance:
 
 def find_errors(p: Predictive, targets: Tensor) -> Tensor:
     """Return 1 where a member errs, 0 elsewhere, and NaN where its answer is not finite, `[M, B]`."""
-    log_probs = p.member_log_probs
+    log_probs = p.arrange_classes().member_log_probs
     labels = log_probs.argmax(2)
     if targets.numel() != labels[0].numel():
         raise ValueError(f"there must be a target for each of {labels[0].numel()} labels, got {list(targets.shape)}")

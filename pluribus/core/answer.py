@@ -1,18 +1,24 @@
 """What any answer of an ensemble says about its rows, whether the members are kept or only their averages."""
 
 import abc
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from torch import Tensor
 
 Task = Literal["classification", "regression"]
+ClassAxis = Literal[1, -1]
+"""Where the classes of a network's output are: on the axis after the batch, `[B, C, …]`, or on the last one, `[B, …, C]`."""
+IGNORED = -100
+"""The target of a place that does not count, as in torch's cross-entropy."""
 
 
 class Answer(abc.ABC):
     """What the members of an ensemble say together about B rows: all that follows from their averages."""
 
     task: Task
+    class_axis: ClassAxis
+    """Where the classes are: what is `[B, C, …]` below is `[B, …, C]` if it is −1."""
     quantile_levels: tuple[float, ...]
     """Which quantiles of its targets the members of a regression predict, lowest first; empty if none."""
 
@@ -35,6 +41,22 @@ class Answer(abc.ABC):
         return finite if finite.dim() == 1 else finite.flatten(1).all(1)
 
     # --- classification -------------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def arrange_classes(self) -> Self:
+        """The same answer with classes on the axis after the batch, `[B, C, …]`."""
+
+    @abc.abstractmethod
+    def select_positions(self, which: Tensor) -> Self:
+        """Some positions of some rows, each as a row of its own: by a mask `[B, …]` the answer to N rows, `[N, C]`.
+
+        So every metric and rule for rows serves tokens or pixels: `known = y != -100` selects those that have a target.
+
+        >>> from pluribus import Predictive
+        >>> p = Predictive(torch.zeros(2, 4, 6, 10), class_axis=-1)  # two members, four texts of six tokens, ten words
+        >>> p.select_positions(torch.ones(4, 6, dtype=torch.bool)).probs.shape
+        torch.Size([24, 10])
+        """
 
     @property
     @abc.abstractmethod
@@ -60,17 +82,17 @@ class Answer(abc.ABC):
     def labels(self) -> Tensor:
         """The most probable class, `[B, …]`; −1, which is none, where the answer is not finite."""
         log_probs = self.log_probs
-        return log_probs.argmax(1).masked_fill(log_probs.isnan().any(1), -1)
+        return log_probs.argmax(self.class_axis).masked_fill(log_probs.isnan().any(self.class_axis), -1)
 
     @property
     def confidence(self) -> Tensor:
         """The probability of that class."""
-        return self.probs.amax(1)
+        return self.probs.amax(self.class_axis)
 
     @property
     def entropy(self) -> Tensor:
         """Total uncertainty in nats, `[B, …]`."""
-        return torch.special.entr(self.probs).sum(1)
+        return torch.special.entr(self.probs).sum(self.class_axis)
 
     @property
     def mutual_information(self) -> Tensor:
@@ -78,9 +100,11 @@ class Answer(abc.ABC):
         return (self.entropy - self.expected_entropy).clamp_min(0)
 
     def nll(self, targets: Tensor) -> Tensor:
-        """−log p(target) of every row, `[B, …]`."""
-        log_probs = self.log_probs
-        return -log_probs.gather(1, targets.long().view(log_probs[:, :1].shape)).squeeze(1)
+        """−log p(target) of every row, `[B, …]`; zero where the target is −100, as in torch's cross-entropy."""
+        log_probs = self.arrange_classes().log_probs
+        index = targets.long().view(log_probs[:, :1].shape)
+        ignored = index == IGNORED
+        return -log_probs.gather(1, index.masked_fill(ignored, 0)).masked_fill(ignored, 0).squeeze(1)
 
     # --- regression -----------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import torch
 from torch import Tensor
 
-from .answer import Task
+from .answer import ClassAxis, Task
 from .anytime import AnytimePredictive, predict_until
 from .errors import PluribusError
 from .prediction import predict_members, predict_summary
@@ -26,6 +26,8 @@ class Answering:
     """The part of an ensemble's contract that answers rows without training."""
 
     task: Task
+    class_axis: ClassAxis
+    """Where the classes of the network's output are."""
     distribution: TargetDistribution | None
     """What the members of a regression predict beside the means of its targets; None if they answer with means alone."""
 
@@ -49,7 +51,7 @@ class Answering:
         ...     ensemble.interpret(ensemble.fold()(torch.zeros(2, 4))).noise_variance.flatten()
         tensor([1., 1.])
         """
-        return Predictive(outputs, self.task, self.noise is not None, self.quantile_levels)
+        return Predictive(outputs, self.task, self.noise is not None, self.quantile_levels, self.class_axis)
 
     @overload
     def predict(

@@ -44,6 +44,8 @@ def predict_until(
     """Ask members one after the other for a batch, or for all batches of a loader: see `Answering.predict`."""
     if ensemble.task != "classification":
         raise ValueError(f"until= compares the probability of a class, and this is a {ensemble.task}: leave it out")
+    if ensemble.batch_axis is None:
+        raise ensemble.refuse("early answer", "its input is one whole, of which no row can stop before the others")
     expected, buffers, done, whole, count = pytrees.count_all_rows(x), dict[str, RowBuffer](), 0.0, 0.0, 0
     for chunk, twin in split_rows(ensemble, x, batch_size, chosen):
         steps = ensemble.executor.list_steps(twin)
@@ -57,7 +59,8 @@ def predict_until(
             buffer.take_rows(values.shape, values).copy_(values)
     found = {name: buffer.get_rows() for name, buffer in buffers.items()}
     used = found.pop("used")
-    return AnytimePredictive(count, found, ensemble.task, used=used, saved=1 - done / whole if whole else 0.0)
+    saved = 1 - done / whole if whole else 0.0
+    return AnytimePredictive(count, found, ensemble.task, class_axis=ensemble.class_axis, used=used, saved=saved)
 
 
 def answer_rows(ensemble: "Ensemble", steps: list[Step], chunk: Any, until: float) -> tuple[dict[str, Tensor], float]:

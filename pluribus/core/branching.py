@@ -11,7 +11,7 @@ copy that shares the weights (`copy_for_evaluation`), so it disturbs nobody who 
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -72,21 +72,24 @@ def detach_branches(net: nn.Module) -> None:
                 module._forward_pre_hooks_with_kwargs.pop(key, None)
 
 
-def find_plan(ensemble: "Ensemble", executor: "Executor", batch: Any) -> Plan:
-    """The plan with the deepest branch that gives the members' own answers on two rows of `batch`."""
+def find_plan(
+    ensemble: "Ensemble", executor: "Executor", batch: Any, search: "Callable[[Ensemble, Executor, Any], Plan]"
+) -> Plan:
+    """The plan that a search finds for `batch`, on a copy of the ensemble whose parameters hold no zeros."""
     twin = copy_for_evaluation(ensemble, own_tables=True)
     replace_zeros(twin)
     with torch.no_grad(), keep_random_state(twin):
-        return twin.complete_plan(_find_plan(twin, executor, batch), batch)
+        return twin.complete_plan(search(twin, executor, batch), batch)
 
 
-def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
-    layers = {name: layer for name, layer in find_own_layers(twin.net).items() if isinstance(layer, MemberLayer)}
+def plan_rows(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
+    """The plan with the deepest branch that gives the members' own answers on two rows of `batch`."""
+    layers = name_member_layers(twin)
     two, probe = pytrees.take_rows(batch, 2), Probe(twin.count_probed())
     entering = pytrees.copy_tensors(two)
     with CallRecorder(twin.net) as calls:
         answer = executor.run_alone(twin, entering, 0, LOOP, probe)
-    writes_input = not all(map(is_equal, pytrees.iterate_tensors(entering), pytrees.iterate_tensors(two)))
+    writes_input = find_writes(entering, two)
     twin.check_order(calls.order)
     answer_size = answer.numel() // 2
     if not layers:
@@ -102,11 +105,7 @@ def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
         alone.append(executor.run_alone(twin, pytrees.copy_tensors(two), index, LOOP, probe))
         answers.append(probe.answers)
     reference = torch.stack(alone)
-    if probe.count > 1 and torch.equal(reference, reference[:1].expand_as(reference)):
-        raise ConversionError(
-            f"what was converted ({', '.join(layers)}) does not influence the output, so all members would be the "
-            "same: choose other layers, or another output="
-        )
+    require_difference(reference, layers)
     facts = {name: learn_facts(name, flags.get(name, ()), calls, probe) for name in layers}
     for branch in candidates:
         attach_branch(twin.net, branch)
@@ -121,6 +120,25 @@ def _find_plan(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
                 plan = again
             return replace(plan, channels_last=takes_channels_last(twin, executor, plan, two, probe))
     return replace(LOOP, layers=facts, writes_input=writes_input)
+
+
+def name_member_layers(twin: "Ensemble") -> dict[str, MemberLayer]:
+    """The layers in which members differ, by name."""
+    return {name: layer for name, layer in find_own_layers(twin.net).items() if isinstance(layer, MemberLayer)}
+
+
+def find_writes(after: Any, before: Any) -> bool:
+    """Whether a network changed the numbers of a batch that it was given."""
+    return not all(map(is_equal, pytrees.iterate_tensors(after), pytrees.iterate_tensors(before)))
+
+
+def require_difference(answers: Tensor, layers: Iterable[str]) -> None:
+    """Raise ConversionError if all of several members answer the same, `[M, …]`, although these layers differ."""
+    if len(answers) > 1 and torch.equal(answers, answers[:1].expand_as(answers)):
+        raise ConversionError(
+            f"what was converted ({', '.join(layers)}) does not influence the output, so all members would be the "
+            "same: choose other layers, or another output="
+        )
 
 
 def learn_facts(name: str, flags: tuple[bool, ...], calls: "CallRecorder", probe: Probe) -> LayerFacts:
@@ -271,7 +289,7 @@ class CallRecorder:
             self.order.append(name)
             tensors = list(pytrees.iterate_tensors((args, kwargs)))
             self.sizes.append(max((tensor.numel() for tensor in tensors), default=0))
-            self.rows.setdefault(name, [tensor.shape[0] if tensor.dim() else 0 for tensor in tensors])
+            self.rows.setdefault(name, [tensor.size(0) if tensor.dim() else 0 for tensor in tensors])
 
         return record
 

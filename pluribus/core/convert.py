@@ -6,9 +6,10 @@ from typing import Any, Literal
 from torch import nn
 
 from .ensemble import Ensemble
-from .predictive import Task
+from .predictive import Task, require_class_axis
 from .spec import Spec, require_choice
 from .surgery import Subject
+from .taking_apart import convert_opened, take_apart
 from .target_distribution import TargetDistribution, add_head, find_distribution, find_head
 from .target_noise import TargetNoise, read_noise
 from .target_quantiles import TargetQuantiles, read_quantiles
@@ -21,6 +22,8 @@ def ensemble(
     example: Any = None,
     task: Task = "classification",
     output: int | str | None = None,
+    class_axis: Literal[1, -1] = 1,
+    batch_axis: Literal[0] | None = 0,
     noise: TargetNoise | Literal["none", "gaussian", "beta-nll"] | None = None,
     quantiles: TargetQuantiles | Sequence[float] | None = None,
 ) -> Ensemble:
@@ -39,10 +42,14 @@ def ensemble(
     layer gets 1 + Q times its outputs, and the loss is the squared error plus the pinball losses. Members then answer with
     means and rising quantiles, `[M, B, (1 + Q)C]`.
 
+    `batch_axis=None` says that an input is one whole, as the nodes of one graph and its edges are: it is never cut into rows,
+    and the members run one after the other.
+
     Raises: ValueError if an argument makes no sense, ConversionError if the network cannot be changed so.
 
-    Classes are on the axis after the batch, `[B, C, …]`, as torch's cross-entropy has them. One column, or none, is the logit
-    of a yes. A network that takes one dictionary gets it in a tuple: `ensemble(({...},))`.
+    Classes are on the axis after the batch, `[B, C, …]`, as torch's cross-entropy has them; `class_axis=-1` says that they are
+    on the last, `[B, …, C]`, as those of a language model are: outputs are `[M, B, T, V]`. One column, or none, is the logit of
+    a yes. A target of −100 is left out of the loss. A network that takes one dictionary gets it in a tuple: `ensemble(({...},))`.
 
     >>> import torch, pluribus
     >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
@@ -67,12 +74,16 @@ def ensemble(
         cure = f": write {spec.__name__}()" if isinstance(spec, type) and issubclass(spec, Spec) else ""
         raise TypeError(f"spec must be a method such as pluribus.MIMO(members=3), got {spec!r}{cure}")
     require_choice("task", task, ("classification", "regression"))
+    require_class_axis(class_axis, task)
+    require_choice("batch_axis", batch_axis, (0, None))
     wanted = read_distribution(noise, quantiles)
     if wanted is not None:
         if task != "regression":
             raise ValueError(f"{wanted.option}= is of a regression's targets, and this is a classification: leave it out")
         net = add_head(net, wanted, example, output)
-    converted = spec.convert(Subject(net, example, task, output))
+    converted = convert_opened(
+        spec, Subject(take_apart(net, spec.get_takes_apart()), example, task, output, None, class_axis, batch_axis)
+    )
     predicted = find_distribution(net)
     if predicted is not None:
         said = f"{find_head(net) or 'the last layer'} {predicted.explain()}"

@@ -74,7 +74,7 @@ class Description:
         lines += [f"    {name or '(the network itself)'}: {what}" for name, what in self.changed.items()]
         if self.left:
             lines.append(f"  left        {len(self.left)}")
-            lines += [f"    {name}: {why}" for name, why in self.left.items()]
+            lines += [f"    {name or '(the network itself)'}: {why}" for name, why in self.left.items()]
         for title, said in self.details.items():
             lines += [f"  {title}", *(f"    {line}" for line in said)]
         lines += [f"  pruned      {name or 'the network itself'}: {what}" for name, what in self.pruned.items()]
@@ -120,7 +120,7 @@ def describe(ensemble: "Ensemble", example: Any) -> Description:
     base = conversion.base
     if example is not None:
         executor.prepare(ensemble, example)
-    row = None if example is None else pytrees.slice_rows(example, 0, 1)
+    row = example if example is None or ensemble.batch_axis is None else pytrees.slice_rows(example, 0, 1)
     deployed: nn.Module | None = None
     if executor.plan is not None:  # else it is not known yet whether something goes around the last layer
         with suppress(Unsupported):

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from . import pytrees
+from .errors import ConversionError
 from .members import Converted, Likeness, MemberLayer
 from .passes import Plan
 from .surgery import carry_hooks, copy_with
@@ -20,7 +21,8 @@ DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropou
 def remark_functions(ensemble: "Ensemble", plan: Plan, batch: Any) -> None:
     """Say in the conversion's notes if the network calls dropout as a function, which cannot be reached."""
     with DropoutFinder() as found:
-        ensemble.executor.run_alone(ensemble, pytrees.take_rows(batch, 1), 0, plan)
+        one = pytrees.copy_tensors(batch) if ensemble.batch_axis is None else pytrees.take_rows(batch, 1)
+        ensemble.executor.run_alone(ensemble, one, 0, plan)
     if found.names:
         names = ", ".join(sorted(found.names))
         ensemble.conversion.remark(
@@ -136,13 +138,24 @@ class Dropped(Converted):
         self.layer = copy_with(layer, {})
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return self.layer(self.dropout(x), *args, **kwargs)
+        if not isinstance(x, Tensor):
+            raise ConversionError(
+                f"{self.place} gets a {type(x).__name__}, and dropout takes tensors: leave it out, exclude={self.place!r}"
+            )
+        return self.layer(drop_inputs(self.dropout, self.layer, x), *args, **kwargs)
 
     def to_plain(self, index: int) -> nn.Module:
         return Masked(self.dropout.to_plain(index), copy_with(self.layer, {}))
 
     def to_noiseless(self, index: int) -> nn.Module:
         return self.layer.to_noiseless(index) if isinstance(self.layer, Converted) else self.layer
+
+
+def drop_inputs(dropout: nn.Module, layer: nn.Module, x: Tensor) -> Tensor:
+    """What enters a layer with dropout, which takes the batch first: a recurrent layer may have time there, `[T, B, F]`."""
+    if isinstance(layer, nn.RNNBase) and not layer.batch_first and x.dim() == 3:
+        return dropout(x.transpose(0, 1)).transpose(0, 1)
+    return dropout(x)
 
 
 class Masked(nn.Module):
@@ -153,4 +166,4 @@ class Masked(nn.Module):
         self.mask, self.layer = mask, layer
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return self.layer(self.mask(x), *args, **kwargs)
+        return self.layer(drop_inputs(self.mask, self.layer, x), *args, **kwargs)

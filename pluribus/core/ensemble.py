@@ -56,6 +56,8 @@ class Ensemble(Answering, nn.Module):
         self.spec = spec
         self.task = subject.task
         self.output = subject.output
+        self.class_axis = subject.class_axis
+        self.batch_axis = subject.batch_axis
         self.distribution = find_distribution(subject.net)
         self.executor = Executor()
         self._count = members
@@ -153,14 +155,14 @@ class Ensemble(Answering, nn.Module):
         return total + temper * self.penalty() / check_examples(examples, self.spec)
 
     def criterion(self, output: Tensor, target: Tensor) -> Tensor:
-        """Cross-entropy (classes on the axis after the batch), or the mean squared error of a regression.
+        """Cross-entropy, or the mean squared error of a regression. A target of −100 is left out of the mean.
 
         Where the members predict the noise of the targets it is the β-NLL of their means and variances, `[B, 2C, …]`, and where
         they predict quantiles the squared error and the pinball losses of `[B, (1 + Q)C, …]`.
         """
         if self.distribution is not None:
             return self.distribution.compute_loss(output, target)
-        return compute_loss(self.task, output, target)
+        return compute_loss(self.task, output, target, class_axis=self.class_axis)
 
     def penalty(self) -> Tensor:
         """A scalar that does not depend on data: the KL of variational layers, else 0."""

@@ -20,15 +20,17 @@ import torch
 from torch import Tensor, nn
 
 from . import pytrees
-from .branching import LOOP, attach_branch, find_plan, keep_random_state
+from .branching import LOOP, attach_branch, find_plan, keep_random_state, plan_rows
 from .errors import ConversionError, PluribusError
 from .flop_counting import count_call_flops
 from .members import MemberLayer, RecomputationError, RowsChangedError, name_layers
+from .modes import copy_for_evaluation
 from .output import select_output
 from .passes import Branch, Pass, Plan, call_in_pass
 from .pytrees import Views
 from .repeated_rows import attach_repeats
 from .shares import find_share
+from .whole_batches import plan_whole
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -99,10 +101,10 @@ class Executor:
         if plan.writes_input:
             x = Views(pytrees.copy_tensors(x.batch)) if isinstance(x, Views) else pytrees.copy_tensors(x)
         if plan.branch.kind == "none":
-            rows = pytrees.count_rows(x)
-            return check_answer(select_output(pytrees.call_network(ensemble.net, x), ensemble.output), rows).unsqueeze(0)
+            answer = select_output(pytrees.call_network(ensemble.net, x), ensemble.output)
+            return (answer if ensemble.batch_axis is None else check_answer(answer, pytrees.count_rows(x))).unsqueeze(0)
         dealt = isinstance(x, Views)
-        rows = pytrees.count_rows(x.select(0) if dealt else x)
+        rows = count_rows(ensemble, x.select(0) if dealt else x)
         count = ensemble.count_members(ensemble.training) if probe is None else probe.count
         chosen, share = (ensemble.chosen, find_share(rows)) if probe is None else (None, None)
         current = Pass(count, rows, plan, chosen=chosen, dealt=dealt, probe=probe, share=share)
@@ -122,7 +124,7 @@ class Executor:
 
     def run_alone(self, ensemble: "Ensemble", x: Any, index: int, plan: Plan = LOOP, probe: Any = None) -> Tensor:
         """One member in a pass of its own: `[B, …]` → `[B, C]`."""
-        rows = pytrees.count_rows(x)
+        rows = count_rows(ensemble, x)
         if probe is None:
             count = ensemble.count_members(ensemble.training)
             current = Pass(count, rows, plan, only=index, share=find_share(rows))
@@ -159,16 +161,23 @@ class Executor:
 
     def _search(self, ensemble: "Ensemble", x: Any, replaces: bool) -> Plan:
         x = x.select(0) if isinstance(x, Views) else x
-        if pytrees.count_rows(x) == 0:
+        whole = ensemble.batch_axis is None
+        if not whole and pytrees.count_rows(x) == 0:
             raise ValueError("the first batch must have at least one row, got none")
         name_layers(ensemble.net)  # somebody may have put in a layer since
         try:
-            plan = find_plan(ensemble, self, x)
+            plan = find_plan(ensemble, self, x, plan_whole if whole else plan_rows)
         except Exception as error:
             if not isinstance(error, PluribusError):
+                if not whole and self.takes_whole(ensemble, x):
+                    raise ConversionError(
+                        f"the network answers these {pytrees.count_rows(x)} rows together and fails on two of them "
+                        f"({' '.join(str(error).split())}): every tensor must have the batch for its first axis; if the rows "
+                        "belong together, as the nodes of one graph do, pass batch_axis=None"
+                    ) from error
                 error.add_note("This came from the first, small pass through the converted network, in evaluation mode.")
             raise
-        example = pytrees.map_tensors(lambda leaf: leaf[:1].detach().clone(), x)
+        example = pytrees.map_tensors(lambda leaf: (leaf if whole else leaf[:1]).detach().clone(), x)
         with self._lock:
             if self.plan is not None and not replaces:
                 return self.plan
@@ -176,6 +185,16 @@ class Executor:
             attach_repeats(ensemble.net, plan.repeated)
             self.plan, self.example = plan, example
         return plan
+
+    def takes_whole(self, ensemble: "Ensemble", x: Any) -> bool:
+        """Whether a member answers the whole batch."""
+        twin = copy_for_evaluation(ensemble)
+        try:
+            with torch.no_grad(), keep_random_state(twin):
+                self.run_alone(twin, pytrees.copy_tensors(x), 0)
+        except Exception:
+            return False
+        return True
 
     def _search_quietly(self, ensemble: "Ensemble", x: Any, error: RuntimeError) -> Plan:
         """A new search after an error; if that fails, too, the first error is the one to show."""
@@ -294,3 +313,8 @@ def check_answer(answer: Tensor, rows: int) -> Tensor:
             "the batch has to be the first axis of what goes in and of what comes out"
         )
     return answer
+
+
+def count_rows(ensemble: "Ensemble", x: Any) -> int:
+    """B, or one where the input is one whole."""
+    return 1 if ensemble.batch_axis is None else pytrees.count_rows(x)

@@ -13,6 +13,7 @@ from .output import PickOutput, select_output
 from .passes import Pass, Plan, running
 from .repeated_rows import detach_repeats
 from .surgery import copy_with
+from .taking_apart import put_together
 
 
 class Stack(nn.Module):
@@ -62,7 +63,7 @@ def copy_plain(net: nn.Module, form: Callable[[Converted], nn.Module]) -> nn.Mod
     plain = copy_with(net, memo)
     detach_branches(plain)
     detach_repeats(plain)
-    return plain.eval()
+    return put_together(plain).eval()
 
 
 def prepare_member(net: nn.Module, output: int | str | None) -> nn.Module:

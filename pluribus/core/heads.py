@@ -69,7 +69,9 @@ def check_end(ensemble: "Ensemble", order: list[str], which: Literal["first", "l
     """
     modules = dict(ensemble.net.named_modules())
     weighted = (*AFFINE, nn.Embedding, nn.MultiheadAttention, nn.RNNBase, Converted)
-    found = [name for name in order if isinstance(modules[name], weighted)][0 if which == "first" else -1]
+    meant = ensemble.conversion.order  # without layers that have no part in the output that is meant
+    ran = [name for name in order if isinstance(modules[name], weighted) and (meant is None or name in meant)]
+    found = ran[0 if which == "first" else -1]
     if isinstance(modules[found], kind):
         return
     method, left = type(ensemble.spec).__name__, ensemble.conversion.left

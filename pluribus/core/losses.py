@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .predictive import Task
+from .answer import IGNORED, ClassAxis, Task
 from .spec import Spec
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
@@ -16,13 +16,15 @@ FEW_CLASSES, MANY_ROWS = 16, 256
 """Of so few classes and so many rows, loss and gradient are computed up to 2.5 times as fast with the rows on the last axis."""
 
 
-def compute_loss(task: Task, output: Tensor, target: Tensor, label_smoothing: float = 0.0) -> Tensor:
-    """Cross-entropy (classes on the axis after the batch), or the mean squared error of a regression.
+def compute_loss(task: Task, output: Tensor, target: Tensor, label_smoothing: float = 0.0, class_axis: ClassAxis = 1) -> Tensor:
+    """Cross-entropy, or the mean squared error of a regression.
 
     Args:
-        output: `[B, C, …]`; one column, or none, is the logit of a yes.
-        target: labels `[B, …]`; of a classification also probabilities of the classes, in the shape of the output.
+        output: `[B, C, …]`, or `[B, …, C]` with the `class_axis` −1; one column, or none, is the logit of a yes.
+        target: labels `[B, …]`, of which −100 are left out of the mean; of a classification also probabilities of the classes,
+            in the shape of the output.
         label_smoothing: the share of a classification's target that is spread over all classes.
+        class_axis: where the classes are.
 
     Raises:
         ValueError: the targets do not have the shape that the outputs ask for.
@@ -33,6 +35,9 @@ def compute_loss(task: Task, output: Tensor, target: Tensor, label_smoothing: fl
     """
     if task == "regression":
         return F.mse_loss(output, match_shape(target, output))
+    if class_axis != 1 and output.dim() > 2:
+        is_soft = target.is_floating_point() and target.shape == output.shape
+        output, target = output.movedim(-1, 1), target.movedim(-1, 1) if is_soft else target
     if output.dim() == 1 or output.shape[1] == 1:
         target = match_shape(target, output)
         return F.binary_cross_entropy_with_logits(output, target.lerp(target.new_full((), 0.5), label_smoothing))
@@ -43,13 +48,20 @@ def compute_loss(task: Task, output: Tensor, target: Tensor, label_smoothing: fl
                 f"{list(target.shape)}; labels must be whole numbers"
             )
         target = target.to(output.dtype)
+    elif class_axis == 1 and output.dim() > 2 and target.shape == output.shape[:-1] != (len(output), *output.shape[2:]):
+        raise ValueError(
+            f"labels of the shape {list(target.shape)} are one for each place of the outputs {list(output.shape)} if the "
+            "classes are on the last axis: convert with pluribus.ensemble(…, class_axis=-1)"
+        )
     elif output.dim() == 2 and output.shape[1] <= FEW_CLASSES and len(output) >= MANY_ROWS:
         output, target = output.mT.unsqueeze(0), target.unsqueeze(0)
     return F.cross_entropy(output, target, label_smoothing=label_smoothing)
 
 
-def compute_probabilities(labels: Tensor, classes: int) -> Tensor:
+def compute_probabilities(labels: Tensor, classes: int, class_axis: ClassAxis = 1) -> Tensor:
     """Labels as probabilities: `[B, …]` → one-hot `[B, C, …]`. Probabilities, and labels of one logit, stay in their shape.
+
+    Raises ValueError if a label is −100, which no class is.
 
     >>> compute_probabilities(torch.tensor([1, 0]), 2)
     tensor([[0., 1.],
@@ -59,7 +71,11 @@ def compute_probabilities(labels: Tensor, classes: int) -> Tensor:
         return labels
     if classes == 1:
         return labels.to(torch.get_default_dtype())
-    return F.one_hot(labels, classes).movedim(-1, 1).to(torch.get_default_dtype())
+    if bool((labels == IGNORED).any()):
+        raise ValueError(
+            f"a target of {IGNORED} is left out of the loss, and has no probabilities to mix or to distil: use all"
+        )
+    return F.one_hot(labels, classes).movedim(-1, class_axis).to(torch.get_default_dtype())
 
 
 def combine_losses(criterion: Criterion | None, default: Criterion, outputs: Tensor, targets: Tensor, reduction: str) -> Tensor:

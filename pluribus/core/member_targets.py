@@ -52,7 +52,8 @@ def deal_targets(ensemble: "Ensemble", x: Any, y: "Tensor | MemberTargets") -> t
 
     Raises ValueError if there is not a target for each row.
     """
-    rows, values = count_rows(x), y.values if isinstance(y, MemberTargets) else y
+    values = y.values if isinstance(y, MemberTargets) else y
+    rows = len(values) if ensemble.batch_axis is None and values.dim() else count_rows(x)
     if values.dim() == 0 or len(values) != rows:
         raise ValueError(f"there must be a target for each of {rows} rows, got targets of shape {list(values.shape)}")
     return y.deal(ensemble, x) if isinstance(y, MemberTargets) else ensemble.deal(x, y)

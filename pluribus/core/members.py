@@ -20,6 +20,7 @@ from .affine import copy_to_meta
 from .errors import Unsupported
 from .passes import UNKNOWN, LayerFacts, Pass, call_in_pass, get_pass
 from .shares import Share
+from .weight_stand_ins import make_stand_in
 
 
 class RowsChangedError(RuntimeError):
@@ -33,8 +34,8 @@ class RecomputationError(RuntimeError):
 class Converted(nn.Module):
     """A layer that surgery put into a network.
 
-    A network may still read what the old layer was like (`in_features`, say), but not its weight or bias: a result computed
-    from them would silently bypass the members. So no converted layer has an attribute called `weight` or `bias`.
+    A network may still read what the old layer was like (`in_features`, say, or `weight.dtype`), but not the numbers of its
+    weight or bias: a result computed from them would silently bypass the members. See `weight_stand_ins`.
     """
 
     undecayed: tuple[str, ...] = ()
@@ -90,9 +91,8 @@ class Converted(nn.Module):
                 f"{self.place} is an ensemble of which every member has its own: the network must call it, and not its {name}"
             )
         if isinstance(value, Tensor):
-            raise AttributeError(
-                f"{self.place or 'the network'} was converted and has no {name} to read: leave it out, exclude={self.place!r}"
-            )
+            own = next((p for p in self.parameters() if p.is_floating_point()), None)
+            return make_stand_in(self.place, name, value, own)
         return value
 
     def recall_pass(self) -> Pass | None:

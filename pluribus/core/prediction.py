@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from . import pytrees
+from .execution import count_rows
 from .modes import get_evaluation_copy
 from .predictive import Predictive, PredictiveSummary, Task
 from .row_buffer import RowBuffer
@@ -28,9 +29,9 @@ def predict_members(
     if not pytrees.is_loader(x):
         size, twin = prepare_copy(ensemble, x, batch_size, chosen)
         groups = ensemble.executor.split(twin)
-        if len(groups) == 1 and pytrees.count_rows(x) <= size:
+        if len(groups) == 1 and count_rows(ensemble, x) <= size:
             return ensemble.interpret(groups[0](ensemble.executor.lay_out(x)))
-    buffer = RowBuffer(1, pytrees.count_all_rows(x))
+    buffer = RowBuffer(1, count_expected(ensemble, x))
     for chunk, twin in split_rows(ensemble, x, batch_size, chosen):
         groups = ensemble.executor.split(twin)
         sizes = [group.members for group in groups]
@@ -46,7 +47,7 @@ def predict_members(
 
 def predict_summary(ensemble: "Ensemble", x: Any, batch_size: int | None = None) -> PredictiveSummary:
     """The averages over the members for a batch, or for all batches of a loader."""
-    expected, sums = pytrees.count_all_rows(x), RunningSums(ensemble.task)
+    expected, sums = count_expected(ensemble, x), RunningSums(ensemble.task)
     buffers: dict[str, RowBuffer] = {}
     for chunk, twin in split_rows(ensemble, x, batch_size):
         sums = RunningSums(ensemble.task)
@@ -56,7 +57,7 @@ def predict_summary(ensemble: "Ensemble", x: Any, batch_size: int | None = None)
             buffer = buffers.setdefault(name, RowBuffer(0, expected))
             buffer.take_rows(values.shape, values).copy_(values)
     averages = {name: buffer.get_rows() for name, buffer in buffers.items()}
-    return PredictiveSummary(sums.count, averages, ensemble.task, ensemble.quantile_levels)
+    return PredictiveSummary(sums.count, averages, ensemble.task, ensemble.quantile_levels, ensemble.class_axis)
 
 
 def split_rows(
@@ -69,11 +70,20 @@ def split_rows(
     count = 0
     for batch in map(pytrees.leave_targets_out, x) if pytrees.is_loader(x) else [x]:
         size, twin = prepare_copy(ensemble, batch, batch_size, chosen)
+        if ensemble.batch_axis is None:
+            count += 1
+            yield batch, twin
+            continue
         for start in range(0, max(pytrees.count_rows(batch), 1), size):
             count += 1
             yield ensemble.executor.lay_out(pytrees.slice_rows(batch, start, size)), twin
     if count == 0:
         raise ValueError("a loader must yield at least one batch, got none")
+
+
+def count_expected(ensemble: "Ensemble", x: Any) -> int:
+    """How many rows answers will have; 0 if that is not known."""
+    return 0 if ensemble.batch_axis is None else pytrees.count_all_rows(x)
 
 
 def prepare_copy(ensemble: "Ensemble", x: Any, batch_size: int | None, chosen: Sequence[int] | None) -> "tuple[int, Ensemble]":
@@ -108,7 +118,7 @@ class RunningSums:
         """Add the answers of a group of members."""
         count = len(p.outputs)
         if self.task == "classification":
-            log_probs = p.member_log_probs
+            log_probs = p.arrange_classes().member_log_probs
             log_sum, votes = log_probs.logsumexp(0), count_votes(log_probs)
             entropy = torch.special.entr(log_probs.exp_()).sum(2).sum(0)
             first = self.count == 0

@@ -14,13 +14,13 @@ Of a regression the mixture of the members, of means μ_m and noise σ_m², has 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import NoReturn, Self
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .answer import Answer, Task
+from .answer import Answer, ClassAxis, Task
 from .row_buffer import RowBuffer
 from .votes import compute_disagreement, count_votes
 
@@ -48,6 +48,8 @@ class Predictive(Answer):
     """Whether outputs are means and variances, `[M, B, 2C, …]`."""
     quantile_levels: tuple[float, ...] = ()
     """Of which quantiles they are, beside means: `[M, B, (1 + Q)C, …]`."""
+    class_axis: ClassAxis = 1
+    """−1 if the classes are on the last axis, `[M, B, …, C]`, as language models have them."""
 
     def __post_init__(self) -> None:
         if self.outputs.dim() < 2:
@@ -57,6 +59,7 @@ class Predictive(Answer):
                 f"outputs with noise must be means and variances of a regression, [members, batch, 2C, …], got "
                 f"{list(self.outputs.shape)} of a {self.task}"
             )
+        require_class_axis(self.class_axis, self.task)
         times = 1 + len(self.quantile_levels)
         if times > 1 and (self.task != "regression" or self.outputs.dim() < 3 or self.outputs.shape[2] % times):
             raise ValueError(
@@ -74,10 +77,24 @@ class Predictive(Answer):
         """Several batches as one."""
         return replace(parts[0], outputs=torch.cat([part.outputs for part in parts], dim=1))
 
+    def arrange_classes(self) -> "Predictive":
+        if self.class_axis == 1:
+            return self
+        return replace(self, outputs=self.outputs.movedim(-1, 2) if self.outputs.dim() > 2 else self.outputs, class_axis=1)
+
+    def select_positions(self, which: Tensor) -> "Predictive":
+        self._needs("classification")
+        outputs = self.arrange_classes().outputs
+        outputs = outputs.movedim(2, -1) if outputs.dim() > 2 else outputs
+        check_positions(which, outputs.shape[1:-1] if outputs.dim() > 2 else outputs.shape[1:])
+        return replace(self, outputs=outputs[:, which], class_axis=1)
+
     @property
     def member_log_probs(self) -> Tensor:
         """`[M, B, C, …]`"""
         self._needs("classification")
+        if self.class_axis != 1:
+            return self.arrange_classes().member_log_probs.movedim(2, -1)
         logits = self._values if self.outputs.dim() > 2 else self._values.unsqueeze(2)
         if logits.shape[2] == 1:  # also where it is infinite
             return torch.cat([F.logsigmoid(-logits), F.logsigmoid(logits)], dim=2)
@@ -108,11 +125,11 @@ class Predictive(Answer):
 
     @property
     def expected_entropy(self) -> Tensor:
-        return self._map_blocks(lambda block: torch.special.entr(block.members).sum(2).mean(0))
+        return self._map_blocks(lambda block: torch.special.entr(block.arrange_classes().members).sum(2).mean(0))
 
     @property
     def disagreement(self) -> Tensor:
-        votes = self._map_blocks(lambda block: count_votes(block.member_log_probs))
+        votes = self._map_blocks(lambda block: count_votes(block.arrange_classes().member_log_probs))
         return compute_disagreement(votes, len(self.outputs), self._dtype)
 
     @property
@@ -149,12 +166,12 @@ class Predictive(Answer):
     def summarize(self) -> "PredictiveSummary":
         """The averages alone."""
         names = ("mean", "spread_variance") if self.task == "regression" else ("log_probs", "expected_entropy", "disagreement")
-        found = {name: getattr(self, name) for name in names}
+        found = {name: getattr(self.arrange_classes(), name) for name in names}
         if self.has_noise:
             found["noise_variance"] = self.noise_variance
         if self.quantile_levels:
             found["quantiles"] = self.quantiles.movedim(0, 1)
-        return PredictiveSummary(len(self.outputs), found, self.task, self.quantile_levels)
+        return PredictiveSummary(len(self.outputs), found, self.task, self.quantile_levels, self.class_axis)
 
     @property
     def _dtype(self) -> torch.dtype:
@@ -195,6 +212,8 @@ class PredictiveSummary(Answer):
     averages: Mapping[str, Tensor] = field(repr=False)
     task: Task = "classification"
     quantile_levels: tuple[float, ...] = ()
+    class_axis: ClassAxis = 1
+    """Where `log_probs` and `probs` have the classes; `averages` have them on the axis after the batch."""
 
     def __len__(self) -> int:
         return len(next(iter(self.averages.values())))
@@ -205,9 +224,20 @@ class PredictiveSummary(Answer):
         averages = {name: torch.cat([part.averages[name] for part in parts]) for name in parts[0].averages}
         return replace(parts[0], averages=averages)
 
+    def arrange_classes(self) -> Self:
+        return self if self.class_axis == 1 else replace(self, class_axis=1)
+
+    def select_positions(self, which: Tensor) -> Self:
+        self._needs("classification")
+        check_positions(which, self.expected_entropy.shape)
+        averages = {name: values[which] for name, values in self.averages.items() if name != "log_probs"}
+        averages["log_probs"] = self.averages["log_probs"].movedim(1, -1)[which]
+        return replace(self, averages=averages, class_axis=1)
+
     @property
     def log_probs(self) -> Tensor:
-        return self._get("log_probs", "classification")
+        log_probs = self._get("log_probs", "classification")
+        return log_probs if self.class_axis == 1 else log_probs.movedim(1, -1)
 
     @property
     def expected_entropy(self) -> Tensor:
@@ -274,3 +304,19 @@ class PredictiveSummary(Answer):
 
     def _refuse(self, name: str) -> AttributeError:
         return AttributeError(f"a prediction without members has no {name}: call predict(x), with members=True, to keep them")
+
+
+def require_class_axis(class_axis: int, task: Task) -> None:
+    """Raise ValueError unless the axis is one of those that classes may be on."""
+    if class_axis not in (1, -1) or isinstance(class_axis, bool):
+        raise ValueError(f"class_axis must be 1, the axis after the batch, or -1, the last one, got {class_axis!r}")
+    if class_axis != 1 and task != "classification":
+        raise ValueError(f"class_axis= says where the classes are, and this is a {task}: leave it out")
+
+
+def check_positions(which: Tensor, shape: Sequence[int]) -> None:
+    """Raise ValueError unless there is a yes or a no for every position."""
+    if which.dtype != torch.bool or which.shape != torch.Size(shape):
+        raise ValueError(
+            f"positions are selected by a boolean mask of the shape {list(shape)}, got {which.dtype} of {list(which.shape)}"
+        )

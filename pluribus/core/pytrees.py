@@ -61,7 +61,7 @@ def count_rows(batch: Any) -> int:
     if len(sizes) > 1:
         raise ValueError(
             f"every tensor of a batch has the batch for its first axis, got sizes {', '.join(map(str, sizes))}: keep what does "
-            "not depend on the batch inside the network"
+            "not depend on the batch inside the network; for an input that is one whole, as a graph is, pass batch_axis=None"
         )
     return sizes.pop()  # type: ignore[return-value]
 

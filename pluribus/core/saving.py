@@ -21,6 +21,7 @@ from .members import MemberLayer
 from .random_weights import find_random_layers
 from .spec import Spec
 from .surgery import Subject, describe_structure
+from .taking_apart import convert_opened, take_apart
 from .target_distribution import describe_head, restore_head
 from .tensor_files import import_safetensors, read_described_tensors, serialize_tensors
 from .texts import quote
@@ -46,7 +47,10 @@ def save(ensemble: Ensemble, path: str | os.PathLike[str]) -> Path:
         "spec": ensemble.spec.to_json(),
         "task": ensemble.task,
         "output": ensemble.output,
+        "class_axis": ensemble.class_axis,
+        "batch_axis": ensemble.batch_axis,
         "order": ensemble.conversion.order,
+        "apart": list(ensemble.spec.get_takes_apart()),
         "aliases": aliases,
         "settings": {
             name: {setting: getattr(part, setting) for setting in part.settings} for name, part in _ensembles(ensemble).items()
@@ -88,6 +92,7 @@ def load(path: str | os.PathLike[str], net: nn.Module, *, allow_nonfinite: bool 
         net = restore_head(net, about)
     except FileError as error:
         raise FileError(f"{target} is damaged: {error}") from None
+    net = take_apart(net, tuple(about.get("apart", ())))
     _check_network(target, about["network"], describe_structure(net))
     made = _build(target, about, net)
     _fix_draws(target, made, {name: tensors[name] for name in about["frozen"] if name in tensors})
@@ -118,7 +123,9 @@ def _build(target: Path, about: dict[str, Any], net: nn.Module) -> Ensemble:
     devices = {parameter.device for parameter in net.parameters()}
     try:
         with torch.random.fork_rng(devices=[d for d in devices if d.type == "cuda"]):  # the draws are overwritten: use up none
-            made = spec.convert(Subject(net, None, about["task"], about["output"], about["order"]))
+            axes = about.get("class_axis", 1), about.get("batch_axis", 0)
+            subject = Subject(net, None, about["task"], about["output"], about["order"], *axes)
+            made = convert_opened(spec, subject)
         for name, part in _ensembles(made).items():
             for setting, value in about["settings"].get(name, {}).items():
                 check_count(target, setting, value)

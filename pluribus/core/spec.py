@@ -39,12 +39,18 @@ class Spec:
     """Whether its members are whole networks, so that it is trained as was found best for one of them: for the spec in
     `nested_option`, or for the baseline. It needs no trials of its own."""
 
+    takes_apart: ClassVar[tuple[str, ...]] = ("attention", "recurrent", "conv1d")
+    """Which modules that read their weights themselves it converts by the linear layers that they consist of."""
     other_steps: ClassVar[Mapping[str, str]] = {}
     """Optimisers (sgd, adam, adamw) whose steps have another size than on the base network, each with the reason."""
 
     def get_keeps(self) -> Keeps:
         """`keeps`, where it depends on the options."""
         return self.keeps
+
+    def get_takes_apart(self) -> tuple[str, ...]:
+        """`takes_apart`, where it depends on the options."""
+        return self.takes_apart
 
     def list_candidates(self, subject: Subject) -> Mapping[str, tuple[Any, ...]]:
         """`candidates`, where they depend on the network: the names of layers, say. The network is only read."""

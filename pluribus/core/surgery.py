@@ -15,10 +15,11 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from . import pytrees
+from .answer import ClassAxis, Task
 from .branching import CallRecorder, dry_run
 from .errors import ConversionError
+from .left_layers import computes_as_linear, find_other_weights, find_unused
 from .module_copies import HOOK_TABLES, copy_module
-from .predictive import Task
 
 if TYPE_CHECKING:
     from .members import Converted
@@ -37,6 +38,8 @@ class Subject:
         task: Task = "classification",
         output: int | str | None = None,
         order: list[str] | None = None,
+        class_axis: ClassAxis = 1,
+        batch_axis: int | None = 0,
     ) -> None:
         for name, parameter in net.named_parameters():
             if isinstance(parameter, nn.UninitializedParameter):
@@ -45,17 +48,36 @@ class Subject:
         self.example = example
         self.task: Task = task
         self.output = output
+        self.class_axis: ClassAxis = class_axis
+        self.batch_axis = batch_axis
         self.modules = dict(net.named_modules())
         self.left: dict[str, str] = {}  # layer -> why it was left as it is
+        self.unused: frozenset[str] = frozenset()  # layers that have no part in the output that is meant
         self.ran = order  # module names as they run on the example, once that is known
 
+    def replace_network(self, net: nn.Module) -> "Subject":
+        """Another network of the same structure, to be converted in the same way."""
+        return Subject(net, self.example, self.task, self.output, self.ran, self.class_axis, self.batch_axis)
+
+    def require_rows(self, why: str) -> None:
+        """Raise ConversionError if what the network takes has no rows that may be dealt."""
+        if self.batch_axis is None:
+            raise ConversionError(
+                f"{why}, and with batch_axis=None the network takes its input as a whole: choose another method"
+            )
+
     def order(self) -> list[str]:
-        """Module names in the order in which they run on the example; without one, as they were registered."""
+        """Module names in the order in which they run on the example; without one, as they were registered.
+
+        Layers that have no part in the output that is meant are not among them.
+        """
         if self.ran is None and self.example is not None:
             trial = copy_with(self.net, {})
             with dry_run(trial), CallRecorder(trial) as heard:
                 pytrees.call_network(trial, self.example)
-            self.ran = [name for name in dict.fromkeys(heard.order) if name]
+            if self.output is not None:
+                self.unused = find_unused(trial, self.example, self.output)
+            self.ran = [name for name in dict.fromkeys(heard.order) if name and name not in self.unused]
         return [name for name in self.modules if name] if self.ran is None else self.ran
 
     def layers(self, types: tuple[type[nn.Module], ...]) -> dict[str, nn.Module]:
@@ -75,7 +97,8 @@ class Subject:
                 found[name] = module
         for name, module in self.modules.items():
             if self.ran is not None and name and name not in self.ran and isinstance(module, types):
-                self.left[name] = "it did not run on the example"
+                unused = f"it has no part in the output {self.output!r}"
+                self.left[name] = unused if name in self.unused else "it did not run on the example"
         for name in [n for n in self.left if self._within_attention(n)]:
             del self.left[name]  # said once, for the attention module
         return found
@@ -90,6 +113,8 @@ class Subject:
     ) -> dict[str, nn.Module]:
         """The layers to convert. Without `include`, those that `default` picks, or all."""
         candidates = self.layers(types)
+        if argument == "include" and nn.Linear in types:
+            self.left |= {name: why for name, why in find_other_weights(self.modules, types).items() if name not in self.left}
         kinds = ", ".join(t.__name__ for t in types)
         if not candidates:
             raise ConversionError(
@@ -139,7 +164,8 @@ class Subject:
             return "inside an ensemble that is part of the network, whose members are its own"
         if parametrize.is_parametrized(module) or ("weight" in vars(module) and "weight" not in module._parameters):
             return "its weight is computed by a parametrization: remove that first, or leave it"
-        if not any(type(module).forward is t.forward for t in types if isinstance(module, t)):
+        is_own = not any(type(module).forward is t.forward for t in types if isinstance(module, t))
+        if is_own and not (isinstance(module, nn.Linear) and computes_as_linear(module)):
             return f"{type(module).__name__} has a forward of its own"
         for own, parameter in module.named_parameters(recurse=False):
             other = next((o for o in self._owners(parameter) if self.modules[o] is not module), None)
@@ -228,7 +254,10 @@ def settle_fast_path(net: nn.Module) -> None:
                 if not isinstance(module.self_attn, nn.MultiheadAttention):  # whose bias it asks for before that
                     module.self_attn.in_proj_bias = None
     for module in net.modules():
-        if isinstance(module, nn.TransformerEncoder) and touched:
+        whole = isinstance(module, nn.TransformerEncoder) and all(
+            isinstance(each, nn.TransformerEncoderLayer) for each in module.layers
+        )
+        if isinstance(module, nn.TransformerEncoder) and (touched or not whole):  # members cannot share a nested tensor
             module.enable_nested_tensor = module.use_nested_tensor = False
 
 

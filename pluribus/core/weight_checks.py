@@ -31,6 +31,7 @@ _EXPECTED: dict[str, str] = {
     "frozen": "a list of texts",
     "network": "a list of texts",
 }
+_OPTIONAL = {"apart": "a list of texts", "class_axis": "1 or -1", "batch_axis": "0 or null"}
 
 
 def check_description(target: Path, about: Mapping[str, Any]) -> None:
@@ -48,10 +49,20 @@ def check_description(target: Path, about: Mapping[str, Any]) -> None:
         "settings": isinstance(settings, dict) and all(isinstance(own, dict) for own in settings.values()),
         "frozen": _holds_texts(about["frozen"]),
         "network": _holds_texts(about["network"]),
+        "class_axis": _is_one_of(about.get("class_axis", 1), (1, -1)),
+        "batch_axis": _is_one_of(about.get("batch_axis", 0), (0, None)),
+        "apart": _holds_texts(about.get("apart", [])),
     }
     for name, fit in fits.items():
         if not fit:
-            raise FileError(f"{target} is damaged: its {name} must be {_EXPECTED[name]}, got {quote(about[name])}")
+            raise FileError(
+                f"{target} is damaged: its {name} must be {(_EXPECTED | _OPTIONAL)[name]}, got {quote(about[name])}"
+            )
+
+
+def _is_one_of(value: Any, choices: tuple[Any, ...]) -> bool:
+    """Whether a value is one of these, and not something else that is equal to it, as True is to 1."""
+    return any(value is None if choice is None else type(value) is int and value == choice for choice in choices)
 
 
 def _holds_texts(value: Any) -> bool:

@@ -16,6 +16,7 @@ from .affine import copy_to_meta
 from .predictive import Task
 from .spec import Spec
 from .surgery import Subject
+from .taking_apart import take_apart
 
 READERS = (Tensor.item, Tensor.__float__, Tensor.__int__, Tensor.__bool__)
 
@@ -41,7 +42,10 @@ def count_weight_bytes(net: nn.Module, spec: Spec, task: Task = "classification"
     """
     try:
         with torch.random.fork_rng(devices=[]), ReadOnes(), torch.device("meta"):
-            return _extrapolate(spec, lambda small: _count_bytes(small.convert(Subject(copy_to_meta(net), None, task, None))))
+            opened = take_apart(copy_to_meta(net), spec.get_takes_apart())
+            return _extrapolate(
+                spec, lambda small: _count_bytes(small.convert(Subject(copy_to_meta(opened), None, task, None)))
+            )
     except Exception:
         return None
 

@@ -23,7 +23,7 @@ def list_alarm_scores(p: Predictive | PredictiveSummary, has_distance: bool = Fa
     members = len(p.outputs) if isinstance(p, Predictive) else p.count
     left_out = {"mutual-information"} if members == 1 else set()
     left_out |= set() if has_distance else {"distance"}
-    if not isinstance(p, Predictive) or p.outputs.dim() < 3 or p.outputs.shape[2] == 1:
+    if not isinstance(p, Predictive) or p.outputs.dim() < 3 or p.arrange_classes().outputs.shape[2] == 1:
         left_out |= {"energy"}
     return tuple(score for score in ALARM_SCORES if score not in left_out)
 
@@ -48,7 +48,7 @@ def score_strangeness(p: Predictive | PredictiveSummary, by: AlarmScore, distanc
     elif by == "mutual-information":
         found = p.mutual_information
     elif by == "energy" and isinstance(p, Predictive):
-        found = -p.outputs.double().logsumexp(2).mean(0)
+        found = -p.arrange_classes().outputs.double().logsumexp(2).mean(0)
     elif by == "distance" and distance is not None:
         found = distance
     elif by == "distance":

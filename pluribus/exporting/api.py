@@ -86,6 +86,8 @@ def export(
         ensemble = ensemble.ensemble
     if not isinstance(ensemble, Ensemble):
         raise TypeError(f"export takes an ensemble, as pluribus.ensemble(net, spec) makes it, got {type(ensemble).__name__}")
+    if ensemble.batch_axis is None:
+        raise ExportError("an exported file answers any number of rows, and this network takes its input as a whole: save it")
     file = Path(path)
     kind = choose_format(file, format)
     if any(parameter.device.type != "cpu" for parameter in ensemble.parameters()):

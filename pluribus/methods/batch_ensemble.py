@@ -92,6 +92,8 @@ class BatchEnsemble(Spec):
         return "predictions" if self.init == "ones" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:
+        if self.batches == "split":
+            subject.require_rows('batches="split" deals other rows to each member')
         layers = subject.select(AFFINE, self.include, self.exclude)
         first = next(iter(layers))
         replaced: dict[str, nn.Module] = {name: RankOne(layer, self, name == first) for name, layer in layers.items()}

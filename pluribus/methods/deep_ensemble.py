@@ -58,6 +58,9 @@ class DeepEnsemble(Spec):
         if self.stacked and self.of is not None:
             raise ValueError("stacked=True is for plain networks: leave it out, or of=")
 
+    def get_takes_apart(self) -> tuple[str, ...]:
+        return () if self.of is None else self.of.get_takes_apart()
+
     def get_keeps(self) -> Keeps:
         return "member 0" if self.of is None or self.of.get_keeps() == "predictions" else self.of.get_keeps()
 
@@ -70,7 +73,7 @@ class DeepEnsemble(Spec):
             return stack_members(subject, self, nets)
         parts = []
         for net in nets:
-            own = Subject(net, subject.example, subject.task, subject.output, subject.ran)
+            own = subject.replace_network(net)
             parts.append(Ensemble(own, self, 1, {}) if self.of is None else self.of.convert(own))
         return Deep(subject, self, parts)
 

@@ -23,6 +23,9 @@ from ..core.passes import Plan
 from ..core.spec import Keeps, Spec, require_count, require_share
 from ..core.surgery import Patterns, Subject
 
+LAYERS = (*AFFINE, nn.LSTM, nn.GRU, nn.RNN)
+"""Before which dropout is put."""
+
 
 @dataclass(frozen=True)
 class MCDropout(Spec):
@@ -36,6 +39,8 @@ class MCDropout(Spec):
     keeps: ClassVar[Keeps] = "weights"
     size_option: ClassVar[str | None] = "samples"
     growth_axis: ClassVar[Literal["M", "K"] | None] = "K"
+
+    takes_apart: ClassVar[tuple[str, ...]] = ("conv1d",)
 
     rate: float = 0.1
     samples: int = 20
@@ -51,7 +56,7 @@ class MCDropout(Spec):
     def list_candidates(self, subject: Subject) -> Mapping[str, tuple[Any, ...]]:
         """The place, everywhere or at the last layer alone, and the rate, where the network's own rates do not stand."""
         own = subject.layers(DROPOUTS)
-        places = list(own or subject.layers(AFFINE))
+        places = list(own or subject.layers(LAYERS))
         found: dict[str, tuple[Any, ...]] = {"include": (None, places[-1]) if len(places) > 1 else (None,)}
         if not any(layer.p for layer in own.values()):
             found["rate"] = (0.05, 0.1, 0.2, 0.3)
@@ -68,7 +73,7 @@ class MCDropout(Spec):
             }
             note = "the network's own dropout stays on" + (f", its rate 0 became {self.rate}" if idle else "")
         else:
-            layers = subject.select(AFFINE, self.include, self.exclude, lambda found: list(found)[1:] or list(found))
+            layers = subject.select(LAYERS, self.include, self.exclude, lambda found: list(found)[1:] or list(found))
             replaced = {name: Dropped(layer, self.rate) for name, layer in layers.items()}
             note = f"the network had no dropout layer: dropout of {self.rate} was put before {', '.join(layers)}"
         ensemble = MCDropoutEnsemble(subject, self, 1, replaced)

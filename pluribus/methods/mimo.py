@@ -86,6 +86,7 @@ class MIMO(Spec):
         return "other layers" if self.init == "fresh" else self.keeps
 
     def convert(self, subject: Subject) -> Ensemble:
+        subject.require_rows("MIMO deals other rows to each member")
         first, last = subject.one(INPUTS, self.first, 0, "first"), subject.one(AFFINE, self.last, -1, "last")
         if first == last:
             raise ConversionError(f"MIMO needs two layers, a first and a last one, and both are {first or 'the network'}")

@@ -35,6 +35,8 @@ class Single(Spec):
     role: ClassVar[Literal["baseline", "reference", ""]] = "baseline"
     candidates: ClassVar[Mapping[str, tuple[Any, ...]]] = {"dropout": (0.0, 0.1, 0.3)}
 
+    takes_apart: ClassVar[tuple[str, ...]] = ("conv1d",)
+
     dropout: float = 0.0
 
     def check(self) -> None:

@@ -46,6 +46,8 @@ class TreeNet(Spec):
     benchmark_options: ClassVar[Mapping[str, Any]] = {"members": 4}
     growth_axis: ClassVar[Literal["M", "K"] | None] = "M"
 
+    takes_apart: ClassVar[tuple[str, ...]] = ("conv1d",)
+
     members: int = 3
     split: str | None = None
     of: Spec | None = None
@@ -128,7 +130,7 @@ def has_own_state(module: nn.Module) -> bool:
 
 def find_split(subject: Subject, share: float = 0.5) -> str:
     """The block, in the chain of blocks that the network is, before which about this share of its layers lies."""
-    layers = [name for name in subject.order() if isinstance(subject.modules[name], AFFINE)]
+    layers = [name for name in subject.order() if isinstance(subject.modules[name], (*AFFINE, nn.RNNBase))]
     if len(layers) < 2:
         raise ConversionError("a network with fewer than two layers cannot be split: use DeepEnsemble")
     chain = [name for name in subject.order() if all(_is_chain(subject.modules[a]) for a in list_ancestors(name))]

@@ -53,6 +53,8 @@ class Variance(Spec):
     include: Patterns = None
     exclude: Patterns = None
 
+    takes_apart: ClassVar[tuple[str, ...]] = ("conv1d",)
+
     def check(self) -> None:
         require_choice("noise", self.noise, tuple(VARIANCE))
         require_choice("sample", self.sample, (None, "activations", "weights"))
@@ -85,7 +87,8 @@ class VarianceEnsemble(Ensemble):
     def check_order(self, order: list[str]) -> None:
         super().check_order(order)
         modules = dict(self.net.named_modules())
-        ran = [name for name in order if isinstance(modules[name], (*AFFINE, ZeroMean))]
+        meant = self.conversion.order or order
+        ran = [name for name in order if isinstance(modules[name], (*AFFINE, ZeroMean)) and name in meant]
         assert isinstance(self.spec, Variance)
         if self.spec.include is None and len(ran) > 1 and not isinstance(modules[ran[-2]], ZeroMean):
             self.conversion.remark(

@@ -114,7 +114,7 @@ def classwise_ece(p: Predictive | PredictiveSummary, targets: Tensor, bins: int 
     >>> round(classwise_ece(p, torch.tensor([0, 0]), bins=2), 3)  # (0.1 + 0.7 + 0.1 + 0.7) / 4
     0.4
     """
-    probs = p.probs.movedim(1, -1).flatten(0, -2)
+    probs = p.arrange_classes().probs.movedim(1, -1).flatten(0, -2)
     gaps = sum_classwise_gaps(probs, targets.long().view_as(p.labels).flatten(), bins)
     return gaps.abs().sum().item() / probs.numel()
 
@@ -147,7 +147,7 @@ def brier(p: Predictive | PredictiveSummary, targets: Tensor) -> float:
 
 def brier_terms(p: Predictive | PredictiveSummary, targets: Tensor) -> Tensor:
     """The Brier score of every row, `[B]`: Σ_c p_c² − 2 p_target + 1."""
-    probs = p.probs
+    probs = p.arrange_classes().probs
     truth = targets.long().view_as(p.labels).unsqueeze(1)
     return probs.square().sum(1) - 2 * probs.gather(1, truth).squeeze(1) + 1
 
@@ -164,7 +164,7 @@ def apply_temperature(p: Predictive | PredictiveSummary, temperature: float) -> 
     >>> hot.probs.allclose(torch.tensor([[2.0, 0.0]]).softmax(1))
     True
     """
-    return Predictive((p.log_probs / temperature).unsqueeze(0))
+    return Predictive((p.log_probs / temperature).unsqueeze(0), class_axis=p.class_axis)
 
 
 def fit_temperature(p: Predictive | PredictiveSummary, targets: Tensor, width: float = PRIOR_WIDTH) -> float:
@@ -186,7 +186,7 @@ def fit_temperature(p: Predictive | PredictiveSummary, targets: Tensor, width: f
     """
     if not width > 0:
         raise ValueError(f"width must be positive, got {width}: math.inf is no prior")
-    log_probs, ratio = p.log_probs.double(), (5**0.5 - 1) / 2
+    log_probs, ratio = p.arrange_classes().log_probs.double(), (5**0.5 - 1) / 2
     truth = targets.long().view_as(p.labels).unsqueeze(1)
     possible = log_probs.gather(1, truth) > -torch.inf
     rows = max(int(possible.sum().item()), 1)

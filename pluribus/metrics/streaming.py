@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ..core.answer import IGNORED
 from ..core.predictive import Predictive, PredictiveSummary, Task
 from .calibration import ConfidenceBins, bin_by_confidence
 from .pinball import pinball_terms
@@ -61,7 +62,12 @@ class Tally:
                 sums.append(pinball_terms(p, targets).reshape(len(p), -1).mean(1).sum())
             self._add_sums(torch.stack(sums))
             return
-        log_probs = p.log_probs
+        if bool((targets == IGNORED).any()):  # positions that count are rows of their own, in the half of their row
+            known = targets.view_as(p.labels) != IGNORED
+            rows = self._count_on(len(p), known[:1].numel()) if positions is None else positions
+            positions = rows.to(known.device).view(-1, *(1 for _ in known.shape[1:])).expand_as(known)[known]
+            p, targets = p.select_positions(known), targets.view_as(known)[known]
+        log_probs = p.arrange_classes().log_probs
         top, labels = log_probs.max(1)
         correct = (labels == targets.view_as(labels)).double().masked_fill(top.isnan(), torch.nan).flatten()
         nll = -log_probs.gather(1, targets.long().view_as(labels).unsqueeze(1)).double()
@@ -70,9 +76,13 @@ class Tally:
         sums = [torch.stack([correct.new_tensor(correct.numel()), lost, correct.sum(), nll.sum()]), *bins]
         if self.calibrated:
             if positions is None:
-                positions = torch.arange(len(p)) + int(self.sums[0].item()) // max(labels[:1].numel(), 1)
+                positions = self._count_on(len(p), labels[:1].numel())
             sums.append(_sum_halves(log_probs, targets.view_as(labels), positions).flatten().to(correct.device))
         self._add_sums(torch.cat(sums))
+
+    def _count_on(self, rows: int, each: int) -> Tensor:
+        """The positions of rows with so many targets each that follow those that were added before."""
+        return torch.arange(rows) + int(self.sums[0].item()) // max(each, 1)
 
     def _add_sums(self, sums: Tensor) -> None:
         self.sums += sums.to(self.sums.device)

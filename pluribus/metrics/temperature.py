@@ -49,7 +49,7 @@ def nll_at_temperatures(p: Predictive | PredictiveSummary, targets: Tensor) -> T
     >>> nll_at_temperatures(p, torch.tensor([0]))[0, len(LOG_TEMPERATURES) // 2]  # T = 1
     tensor(0.1269, dtype=torch.float64)
     """
-    log_probs = p.log_probs.double().movedim(1, -1).flatten(0, -2)
+    log_probs = p.arrange_classes().log_probs.double().movedim(1, -1).flatten(0, -2)
     top = log_probs.amax(1, keepdim=True)
     truth, scales = log_probs.gather(1, targets.long().view(-1, 1)) - top, (-LOG_TEMPERATURES).exp().to(log_probs.device)
     found = log_probs.new_empty(len(log_probs), len(scales))

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from ..core import pytrees
+from ..core.answer import ClassAxis, Task
 from ..core.convert import ensemble as convert
 from ..core.ensemble import Ensemble
 from ..core.errors import PluribusError
@@ -32,7 +33,6 @@ from ..core.initialization import redraw_weights
 from ..core.losses import Criterion, compute_loss, compute_probabilities, match_shape
 from ..core.member_targets import MemberTargets
 from ..core.modes import copy_for_evaluation
-from ..core.predictive import Task
 from ..core.shares import find_share
 from ..core.spec import Spec
 from ..core.surgery import describe_structure
@@ -120,13 +120,15 @@ class Teacher:
         """What each member of the student learns about inputs `[B, …]` with targets y: `[B, T, 2, C, …]`, of which the first of
         two is the teacher's answer, and the second the data's own target."""
         outputs = self.answer_by_one(x) if members == "one" else self.answer(x)
-        one_logit = outputs.dim() == 2 or outputs.shape[2] == 1
+        axis = 2 if student.class_axis == 1 else -1
+        one_logit = outputs.dim() == 2 or outputs.shape[axis] == 1
         if self.task == "regression":
             soft, hard = outputs, match_shape(y, outputs[0])
         elif one_logit:
             soft, hard = (outputs / temperature).sigmoid(), match_shape(y, outputs[0])
         else:
-            soft, hard = (outputs / temperature).softmax(2), compute_probabilities(y, outputs.shape[2]).to(outputs.dtype)
+            soft = (outputs / temperature).softmax(axis)
+            hard = compute_probabilities(y, outputs.shape[axis], student.class_axis).to(outputs.dtype)
         if student.count_members(training=True) == 1:
             soft = soft.mean(0, keepdim=True)
         return MemberTargets(torch.stack([soft, hard.expand_as(soft)], 2).movedim(0, 1))
@@ -143,7 +145,7 @@ def cast_inputs(x: Any, ensemble: Ensemble) -> Any:
     return pytrees.map_tensors(lambda leaf: leaf.to(dtype) if leaf.is_floating_point() else leaf, x)
 
 
-def make_distillation_criterion(task: Task, settings: Settings) -> Criterion:
+def make_distillation_criterion(task: Task, settings: Settings, class_axis: ClassAxis = 1) -> Criterion:
     """Return the loss of one member: outputs `[B, C, …]` against `[B, 2, C, …]`, the teacher's answers and the data's targets.
 
     Raises ValueError if a temperature is set for a regression, which has no probabilities.
@@ -156,9 +158,9 @@ def make_distillation_criterion(task: Task, settings: Settings) -> Criterion:
 
     def compute(output: Tensor, target: Tensor) -> Tensor:
         soft, hard = target.unbind(1)
-        loss = weight * temperature**2 * compute_loss(task, output / temperature, soft)
+        loss = weight * temperature**2 * compute_loss(task, output / temperature, soft, class_axis=class_axis)
         if weight < 1:
-            loss = loss + (1 - weight) * compute_loss(task, output, hard, settings.label_smoothing)
+            loss = loss + (1 - weight) * compute_loss(task, output, hard, settings.label_smoothing, class_axis)
         return loss
 
     return compute

@@ -96,6 +96,8 @@ def fit(
         if validation is None
         else make_batches(validation, settings, preparation, rows=ensemble.executor.choose_chunk_rows(ensemble))[0]
     )
+    if ensemble.batch_axis is None:
+        raise ValueError("fit shuffles rows, and with batch_axis=None an input is one whole: train it in a loop of your own")
     if settings.patience and judged is None:
         raise ValueError("early stopping (patience) needs validation rows")
     if settings.epochs == "auto" and judged is None:
@@ -239,4 +241,4 @@ def count_outputs(ensemble: Ensemble, x: Any) -> int:
     """C of an ensemble that is asked about two of the rows `x`, `[B, …]`; 1 if it answers with one number a row."""
     with torch.random.fork_rng(devices=[]):
         shape = ensemble.predict(pytrees.take_rows(x, 2)).outputs.shape
-    return shape[2] if len(shape) > 2 else 1
+    return shape[2 if ensemble.class_axis == 1 else -1] if len(shape) > 2 else 1

@@ -146,7 +146,7 @@ class TrainingModule(L.LightningModule):
         is_own = not self.train_batches.whole
         if self.settings.mixup:
             seed = derive_seed(self.settings.seed, MIXUP, step)  # the same in all processes
-            x, y = mix_rows(x, compute_probabilities(y, self.classes), self.settings.mixup, seed)
+            x, y = mix_rows(x, compute_probabilities(y, self.classes, self.ensemble.class_axis), self.settings.mixup, seed)
             if not is_own and not deals_rows(self.ensemble):
                 x, y = pytrees.map_tensors(share.take, x), share.take(y)
                 is_own = True
@@ -297,10 +297,10 @@ class TrainingModule(L.LightningModule):
 def make_criterion(ensemble: Ensemble, settings: Settings, has_teacher: bool) -> Criterion | None:
     """Return the loss that the settings describe, or None where the default loss of the task does."""
     if has_teacher:
-        return make_distillation_criterion(ensemble.task, settings)
+        return make_distillation_criterion(ensemble.task, settings, ensemble.class_axis)
     if settings.label_smoothing == 0 or ensemble.task == "regression":
         return None
-    return lambda output, target: compute_loss(ensemble.task, output, target, settings.label_smoothing)
+    return lambda output, target: compute_loss(ensemble.task, output, target, settings.label_smoothing, ensemble.class_axis)
 
 
 def deals_rows(ensemble: Ensemble) -> bool:

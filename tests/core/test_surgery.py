@@ -124,13 +124,13 @@ def test_tied_weights_are_saved_once_and_loaded_tied(tmp_path):
     assert torch.equal(again(x), ensemble(x))
 
 
-def test_attention_is_left_whole_and_said_so():
-    ensemble = pluribus.ensemble(Transformer(), BatchEnsemble(members=2))
-    attention = ensemble.net.encoder.layers[0].self_attn
-    assert type(attention.out_proj) is type(Transformer().encoder.layers[0].self_attn.out_proj)
-    text = words(ensemble.describe())
-    assert "encoder.layers.0.self_attn: nn.MultiheadAttention reads its projections' weights directly: left whole" in text
-    assert "out_proj" not in text
+def test_the_projections_of_attention_are_converted_and_members_have_torchs_own_attention():
+    net = Transformer()
+    ensemble = pluribus.ensemble(net, BatchEnsemble(members=2))
+    assert "encoder.layers.0.self_attn.q_proj" in ensemble.describe().changed
+    member = ensemble.member(0)
+    assert type(member.encoder.layers[0].self_attn) is nn.MultiheadAttention
+    assert list(member.state_dict()) == list(net.state_dict())
 
 
 @pytest.mark.parametrize("mode", ["no_grad", "grad"])
@@ -173,7 +173,8 @@ def test_parametrized_layers_and_layers_with_their_own_forward_are_left():
             return 2 * super().forward(x)
 
     net = nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(4, 4)), Doubling(4, 4), nn.Linear(4, 2))
-    ensemble = pluribus.ensemble(net, Inner())
+    with pytest.warns(UserWarning, match=r"% of the weights are in layers that Inner left alone \(0, "):
+        ensemble = pluribus.ensemble(net, Inner())
     assert [change.name for change in ensemble.conversion.changes] == ["2"]
     assert "parametrization" in ensemble.conversion.left["0"]
     assert "Doubling has a forward of its own" in ensemble.conversion.left["1"]
