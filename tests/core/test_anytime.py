@@ -12,7 +12,7 @@ from pluribus import MIMO, BatchEnsemble, DeepEnsemble, MCDropout, Mixture, Mult
 from pluribus.core.flop_counting import FlopCounter
 from tests.networks import NestedMLP, ResidualCNN, images, vectors
 
-SPECS = [BatchEnsemble(4), Mixture(4, parameters=2.0), DeepEnsemble(4), DeepEnsemble(4, stacked=True), TreeNet(4)]
+SPECS = [BatchEnsemble(4, spread=0.5), Mixture(4, parameters=2.0), DeepEnsemble(4), DeepEnsemble(4, stacked=True), TreeNet(4)]
 
 
 # A row whose confidence is the threshold itself would stop or not by rounding: thresholds are a little above a median.
@@ -69,7 +69,7 @@ def test_members_may_be_asked_in_another_order_and_loaders_give_all_rows():
     assert len(ensemble.predict(x[:0], until=0.9)) == 0
 
 
-@pytest.mark.parametrize("spec", [DeepEnsemble(4), BatchEnsemble(4), TreeNet(4, split="head")], ids=str)
+@pytest.mark.parametrize("spec", [DeepEnsemble(4), BatchEnsemble(4, spread=0.5), TreeNet(4, split="head")], ids=str)
 def test_the_share_of_passes_that_is_saved_is_that_of_flops(spec):
     network, x = (
         (ResidualCNN(), images(12, torch.double)) if isinstance(spec, BatchEnsemble) else (None, vectors(40, torch.double))

@@ -196,6 +196,16 @@ def test_rows_that_are_picked_by_their_content_are_never_taken_for_members():
             torch.testing.assert_close(ensemble.member(index)(x), answers[index], rtol=0, atol=1e-10)
 
 
+def test_a_layer_that_gets_no_rows_in_the_first_pass_is_no_obstacle():
+    net = Experts().double()
+    with torch.no_grad():
+        net.stem.bias[0] = 100.0  # whatever the rows are, the first expert gets them
+    ensemble = pluribus.ensemble(net, BatchEnsemble(members=2)).eval()
+    x = torch.randn(6, 4, dtype=torch.double)
+    for index in range(2):
+        torch.testing.assert_close(ensemble.member(index)(x), ensemble(x)[index], rtol=0, atol=1e-10)
+
+
 def test_inputs_of_another_length_are_looked_at_anew():
     ensemble = pluribus.ensemble(Folding(time_major=True).double(), BatchEnsemble(members=2)).eval()
     ensemble(torch.randn(4, 1, 4, dtype=torch.double))  # one time step: nothing to mistake
