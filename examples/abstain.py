@@ -14,7 +14,7 @@ import pluribus
 def main() -> None:
     parser = argparse.ArgumentParser(description="Fit rules for the answers of a deep ensemble on the digits.")
     parser.add_argument("--epochs", type=int, default=20)
-    parser.add_argument("--risk", type=float, default=0.02, help="the share of answers that may be wrong")
+    parser.add_argument("--risk", type=float, default=0.05, help="the share of answers that may be wrong")
     arguments = parser.parse_args()
 
     torch.manual_seed(0)

@@ -22,7 +22,8 @@ def main() -> None:
 
     torch.manual_seed(0)
     images, labels = load_digits(return_X_y=True)
-    x, y = torch.tensor(images, dtype=torch.float32) / 16, torch.tensor(labels)
+    order = torch.randperm(len(images))
+    x, y = torch.tensor(images, dtype=torch.float32)[order] / 16, torch.tensor(labels)[order]
     loader = DataLoader(TensorDataset(x[:1400], y[:1400]), batch_size=64, shuffle=True)
 
     net = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))

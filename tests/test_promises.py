@@ -24,7 +24,7 @@ NO_PROMISES = [  # they say whom or what something is for, how to read on, or wh
     "| page | what it is for |",
     "| [Tutorial](docs/tutorial.md) |",
     "| [Choose a method](docs/choose.md)",
-    "| [How to](docs/how-to/your-model.md) |",
+    "| [How to](docs/how-to/your-model.md)",
     "| [From data to a trained run](docs/training.md)",
     "| [Your network](docs/your-network.md)",
     "| [Recorded results](docs/results.md)",
@@ -55,6 +55,7 @@ def read_document(name: str) -> str:
 def list_statements(text: str) -> list[str]:
     """The sentences, rows of tables and comments of examples in a Markdown text."""
     text = re.sub(r"<!-- (recorded results|cost table).*?<!-- end", "<!--", text, flags=re.DOTALL)
+    text = re.sub(r"<!-- setup:.*?-->", "", text, flags=re.DOTALL)  # code that readers do not see
     found: list[str] = []
     paragraph: list[str] = []
 

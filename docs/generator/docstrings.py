@@ -18,7 +18,7 @@ class TidyDocstrings(griffe.Extension):
 def tidy_docstring(text: str) -> str:
     """The docstring in the form that the reader of Google's style and Markdown understands.
 
-    >>> print(tidy_docstring("Args:\\n    a, b: numbers."))
+    >>> print(tidy_docstring("Args:\\n    a, b: numbers.").rstrip())
     Args:
         a: numbers.
         b: numbers.

@@ -3,7 +3,7 @@
 from typing import Any
 
 SECTIONS: dict[str, list[str]] = {
-    "Start": ["tutorial.md", "choose.md"],
+    "Start": ["tutorial.md", "choose.md", "examples/README.md"],
     "How to": [
         "how-to/your-model.md",
         "networks.md",
