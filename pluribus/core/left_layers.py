@@ -56,10 +56,12 @@ def find_other_weights(modules: Mapping[str, nn.Module], types: tuple[type[nn.Mo
 
 def measure_share(modules: Mapping[str, nn.Module], left: Mapping[str, str]) -> float:
     """The share of a network's weights that layers left alone have; what embeddings hold does not count."""
+    inner = tuple(f"{name}." for name, module in modules.items() if hasattr(module, "executor"))  # ensembles of their own
+    modules = {name: module for name, module in modules.items() if not inner or not name.startswith(inner)}
     embedded = {id(p) for m in modules.values() if isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for p in m.parameters()}
     sizes = {id(p): p.numel() for m in modules.values() for p in m.parameters(recurse=False) if id(p) not in embedded}
     kept: set[int] = set()
-    for name in left:
+    for name in left.keys() & modules.keys():
         whole = type(modules[name]).__module__.startswith("torch.")  # attention's weights are in modules inside it
         kept |= {id(parameter) for parameter in modules[name].parameters(recurse=whole)}
     return sum(sizes.get(key, 0) for key in kept) / max(sum(sizes.values()), 1)
