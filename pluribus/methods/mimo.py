@@ -52,8 +52,8 @@ class MIMO(Spec):
     `first` and `last` name these layers; without them they are found by running the example, or taken in the order in which
     the layers were registered, which the first pass then checks. A network with several inputs has a first layer for each of
     them: `first=("image.0", "table.0")`; with an example they are found. `input_repetition` is ρ, `batch_repetition` is r. The
-    default ρ = 0.6 is what networks with little capacity to spare need (docs/mimo.md); the paper's wide networks on CIFAR were trained
-    with ρ = 0.
+    default ρ = 0.6 is what networks with little capacity to spare need (docs/mimo.md); the paper's wide networks on CIFAR were
+    trained with ρ = 0.
     `init="keep"` keeps a trained network's predictions; `init="fresh"` draws both layers anew.
     """
 

@@ -112,6 +112,15 @@ def test_a_subclass_of_linear_is_converted_if_it_computes_what_linear_does():
         assert left["3"] == f"{kind.__name__} has a forward of its own"
 
 
+def test_a_tied_last_layer_becomes_several_once_it_is_untied():
+    net = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 4), nn.Linear(4, 9, bias=False))
+    net[2].weight = net[0].weight
+    with pytest.raises(pluribus.ConversionError, match="its weight is tied to 0"):
+        pluribus.ensemble(net, Multihead(2), example=draw_words())
+    net[2].weight = nn.Parameter(net[2].weight.clone())
+    assert pluribus.ensemble(net, Multihead(2), example=draw_words())(draw_words()).shape == (2, 5, 9)
+
+
 # --- what a converted layer still shows ----------------------------------------------------------------------------
 
 
