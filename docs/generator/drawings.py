@@ -108,6 +108,17 @@ def draw_factors(d: Drawing) -> None:
     d.answers(ends)
 
 
+def draw_additions(d: Drawing) -> None:
+    x, shared = d.text("x", 25, MIDDLE), d.box("W", 240, MIDDLE)
+    d.link(x, shared)
+    ends = []
+    for y, colour, sign in zip(ROWS, COLOURS, "₁₂₃", strict=True):
+        added = d.box(f"+ B{sign}A{sign}", 355, y, colour, width=80)
+        d.link(shared, added, colour=colour)
+        ends.append(added)
+    d.answers(ends)
+
+
 def draw_mixture(d: Drawing) -> None:
     templates = [d.box(f"T{sign}", 70, y) for y, sign in zip(ROWS, "₁₂₃", strict=True)]
     ends = []
@@ -130,6 +141,7 @@ DRAWINGS: dict[str, tuple[str, Callable[[Drawing], None]]] = {
     "mimo": ("Three inputs and three outputs around shared layers", draw_mimo),
     "treenet": ("A shared trunk and three branches", lambda d: draw_tree(d, 1, [LAYER, LAYER])),
     "batch-ensemble": ("One shared weight between factors of each member", draw_factors),
+    "low-rank": ("One shared weight with an addition of each member", draw_additions),
     "mixture": ("The weights of each member are mixed from common templates", draw_mixture),
     "deep-ensemble": ("Three networks side by side", lambda d: draw_tree(d, 0, [LAYER, LAYER, LAYER])),
 }

@@ -49,7 +49,7 @@ def ensemble(
 
     Classes are on the axis after the batch, `[B, C, …]`, as torch's cross-entropy has them; `class_axis=-1` says that they are
     on the last, `[B, …, C]`, as those of a language model are: outputs are `[M, B, T, V]`. One column, or none, is the logit of
-    a yes. A target of −100 is left out of the loss. A network that takes one dictionary gets it in a tuple,
+    a yes. A target of −100 is left out of the loss. A network that takes one dictionary gets it in a tuple:
     `ensemble(({...},))`.
 
     >>> import torch, pluribus

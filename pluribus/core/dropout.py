@@ -53,7 +53,9 @@ class Dropping(MemberLayer):
 
     def __init__(self, like: nn.Module, rate: float) -> None:
         super().__init__()
-        self.rate, self.likeness = rate, Likeness(like)
+        self.likeness = Likeness(like)
+        self.likeness.template.p = rate  # type: ignore[assignment]
+        self.rate = rate
         self.whole_channels = not isinstance(like, (nn.Dropout, nn.AlphaDropout))
         self.unbatched_pair = isinstance(like, nn.Dropout1d)  # torch takes [B, C] for one [C, L]
         self.alpha = isinstance(like, (nn.AlphaDropout, nn.FeatureAlphaDropout))
@@ -118,6 +120,7 @@ class Mask(nn.Module):
     def __init__(self, kept: Tensor, rate: float, alpha: bool) -> None:
         super().__init__()
         self.rate, self.alpha = rate, alpha
+        self.p = rate  # which the network may read
         self.kept: Tensor
         self.register_buffer("kept", kept.clone())
 
@@ -164,6 +167,14 @@ class Masked(nn.Module):
     def __init__(self, mask: nn.Module, layer: nn.Module) -> None:
         super().__init__()
         self.mask, self.layer = mask, layer
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:  # the network may read what the layer is like
+            if name == "layer":
+                raise
+            return getattr(self.layer, name)
 
     def forward(self, x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return self.layer(drop_inputs(self.mask, self.layer, x), *args, **kwargs)

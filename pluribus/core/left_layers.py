@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from . import pytrees
-from .affine import NORMS
+from .affine import AFFINE, NORMS
 from .branching import keep_random_state
 from .modes import evaluation_mode, restore_modes
 from .output import select_output
@@ -41,12 +41,14 @@ def find_unused(trial: nn.Module, example: Any, output: int | str) -> frozenset[
 
 
 def find_other_weights(modules: Mapping[str, nn.Module], types: tuple[type[nn.Module], ...]) -> dict[str, str]:
-    """Modules with weights of their own that are neither of these types nor normalisation layers, each with the reason why it
-    is left alone."""
+    """Modules with weights of their own that no method could take for a layer, each with the reason why it is left alone.
+
+    What is of these `types`, linear, a convolution or a normalisation layer is none of them: that is the method's own choice.
+    """
     found = {}
     for name, module in modules.items():
         own = [parameter for parameter, _ in module.named_parameters(recurse=False)]
-        if not own or isinstance(module, (*types, *NORMS)) or hasattr(module, "executor"):
+        if not own or isinstance(module, (*types, *AFFINE, *NORMS)) or hasattr(module, "executor"):
             continue
         why = next((why for kind, why in WHY.items() if isinstance(module, kind)), "")
         kind = type(module).__name__
@@ -56,10 +58,12 @@ def find_other_weights(modules: Mapping[str, nn.Module], types: tuple[type[nn.Mo
 
 def measure_share(modules: Mapping[str, nn.Module], left: Mapping[str, str]) -> float:
     """The share of a network's weights that layers left alone have; what embeddings hold does not count."""
+    inner = tuple(f"{name}." for name, module in modules.items() if hasattr(module, "executor"))  # ensembles of their own
+    modules = {name: module for name, module in modules.items() if not inner or not name.startswith(inner)}
     embedded = {id(p) for m in modules.values() if isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for p in m.parameters()}
     sizes = {id(p): p.numel() for m in modules.values() for p in m.parameters(recurse=False) if id(p) not in embedded}
     kept: set[int] = set()
-    for name in left:
+    for name in left.keys() & modules.keys():
         whole = type(modules[name]).__module__.startswith("torch.")  # attention's weights are in modules inside it
         kept |= {id(parameter) for parameter in modules[name].parameters(recurse=whole)}
     return sum(sizes.get(key, 0) for key in kept) / max(sum(sizes.values()), 1)

@@ -52,15 +52,23 @@ class WeightStandIn:
             raise AttributeError(name)
         self.refuse()
 
-    def __getitem__(self, _: Any) -> NoReturn:
-        self.refuse()
-
     @classmethod
     def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = [each for each in (*args, *(kwargs or {}).values()) if isinstance(each, WeightStandIn)]
         if func is not Tensor.to or len(args) != 2 or not isinstance(args[0], Tensor):
             found[0].refuse()
         return args[0].to(found[0].device, found[0].dtype, **(kwargs or {}))  # x.to(weight)
+
+
+def _refuse(seen: WeightStandIn, *_: Any) -> NoReturn:
+    seen.refuse()
+
+
+for _name in ("add", "sub", "mul", "truediv", "matmul", "pow"):
+    setattr(WeightStandIn, f"__{_name}__", _refuse)
+    setattr(WeightStandIn, f"__r{_name}__", _refuse)
+for _name in ("getitem", "setitem", "neg", "abs", "len", "iter"):
+    setattr(WeightStandIn, f"__{_name}__", _refuse)
 
 
 def make_stand_in(place: str, name: str, template: Tensor, own: Tensor | None) -> WeightStandIn:

@@ -23,7 +23,7 @@ def plan_whole(twin: "Ensemble", executor: "Executor", batch: Any) -> Plan:
     entering = pytrees.copy_tensors(batch)
     with CallRecorder(twin.net) as calls:
         answer = executor.run_alone(twin, entering, 0, LOOP, probe)
-    sizes = {"shared_size": max(calls.sizes), "branched_size": max(calls.sizes), "answer_size": answer.numel()}
+    sizes: Any = {"shared_size": max(calls.sizes), "branched_size": max(calls.sizes), "answer_size": answer.numel()}
     writes_input = find_writes(entering, batch)
     twin.check_order(calls.order)
     if not layers:

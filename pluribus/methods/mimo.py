@@ -17,7 +17,7 @@ Havasi et al., "Training independent subnetworks for robust prediction", ICLR 20
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -29,6 +29,7 @@ from ..core.affine import AFFINE, Affine, get_weight_and_bias
 from ..core.branching import is_close
 from ..core.ensemble import Ensemble
 from ..core.errors import ConversionError
+from ..core.first_layers import find_first_layers
 from ..core.folding import SplitMembers, copy_plain
 from ..core.heads import Heads, check_end
 from ..core.initialization import center, draw_copies
@@ -49,9 +50,10 @@ class MIMO(Spec):
     """Give the first layer M inputs and the last layer M outputs.
 
     `first` and `last` name these layers; without them they are found by running the example, or taken in the order in which
-    the layers were registered, which the first pass then checks. `input_repetition` is ρ, `batch_repetition` is r. The default
-    ρ = 0.6 is what networks with little capacity to spare need (docs/mimo.md); the paper's wide networks on CIFAR were trained
-    with ρ = 0.
+    the layers were registered, which the first pass then checks. A network with several inputs has a first layer for each of
+    them: `first=("image.0", "table.0")`; with an example they are found. `input_repetition` is ρ, `batch_repetition` is r. The
+    default ρ = 0.6 is what networks with little capacity to spare need (docs/mimo.md); the paper's wide networks on CIFAR were
+    trained with ρ = 0.
     `init="keep"` keeps a trained network's predictions; `init="fresh"` draws both layers anew.
     """
 
@@ -70,7 +72,7 @@ class MIMO(Spec):
     members: int = 3
     input_repetition: float = 0.6
     batch_repetition: int = 1
-    first: str | None = None
+    first: str | tuple[str, ...] | None = None
     last: str | None = None
     init: Literal["keep", "fresh"] = "keep"
 
@@ -87,12 +89,27 @@ class MIMO(Spec):
 
     def convert(self, subject: Subject) -> Ensemble:
         subject.require_rows("MIMO deals other rows to each member")
-        first, last = subject.one(INPUTS, self.first, 0, "first"), subject.one(AFFINE, self.last, -1, "last")
-        if first == last:
-            raise ConversionError(f"MIMO needs two layers, a first and a last one, and both are {first or 'the network'}")
+        last = subject.one(AFFINE, self.last, -1, "last")
+        named = self.first if isinstance(self.first, tuple) else (self.first,)
+        ensemble = self.convert_at(subject, [subject.one(INPUTS, each, 0, "first") for each in named], last)
+        if self.first is not None or sum(1 for _ in pytrees.iterate_tensors(subject.example)) < 2:
+            return ensemble
+        try:
+            ensemble.executor.prepare(ensemble, subject.example)
+        except ConversionError:
+            several = find_first_layers(subject, subject.layers(INPUTS))
+            if len(several) > 1 and last not in several:
+                return replace(self, first=tuple(several)).convert_at(subject, several, last)
+        return ensemble
+
+    def convert_at(self, subject: Subject, firsts: list[str], last: str) -> Ensemble:
+        """The ensemble in which these layers merge the members' inputs, one layer for each input of the network."""
+        first = firsts[0]
+        if last in firsts:
+            raise ConversionError(f"MIMO needs two layers, a first and a last one, and both are {last or 'the network'}")
         inner, outer = subject.modules[first], subject.modules[last]
-        replaced = {first: Merge(inner, self), last: make_heads(outer, self)}
-        ensemble = MIMOEnsemble(subject, self, self.members, replaced)
+        replaced: dict[str, nn.Module] = {name: Merge(subject.modules[name], self) for name in firsts}
+        ensemble = MIMOEnsemble(subject, self, self.members, replaced | {last: make_heads(outer, self)})
         if self.init == "keep" and not get_weight_and_bias(inner)[0].requires_grad:
             ensemble.conversion.notes.append(
                 f"the first layer, {first}, is frozen: each member's weights in it stay as they were drawn, and members can "
@@ -158,7 +175,8 @@ class MIMOEnsemble(Ensemble):
                 "another with MIMO(last=…)"
             )
         two = pytrees.take_rows(batch, 2)
-        for joins_channels in (False, True):
+        several = sum(isinstance(module, Merge) for module in self.net.modules()) > 1
+        for joins_channels in (False,) if several else (False, True):
             found = MIMOPlan(**vars(plan), joins_channels=joins_channels)
             if self.merges(two, found):
                 return found

@@ -98,3 +98,5 @@ NETWORKS = {
     "graphs": Network("graphs in a batch", graphs.GraphClassifier, graphs.draw_graphs, labels(), {}),
     "one graph": Network("nodes of one graph", graphs.NodeClassifier, graphs.draw_graph, labels(), {"batch_axis": None}),
 }
+NEEDED = {name: "transformers" for name, network in NETWORKS.items() if network.about.startswith("transformers")}
+"""From which library a network comes."""
