@@ -28,6 +28,8 @@ from .settings import ServerSettings
 PAGE_ASSETS = "/docs/assets"
 QUICK = 16 * 2**10
 """Bodies of JSON up to so many bytes are parsed at once; others, and pictures, in a thread, while other requests go on."""
+QUICK_ROWS = 16
+"""Answers to up to so many rows are written at once."""
 
 
 class Application:
@@ -65,8 +67,15 @@ class Application:
         except Exception as error:  # nobody foresaw it: the log has it, and other requests go on
             self.report(error)
             status, content = 500, {"detail": f"an unexpected error ({type(error).__name__}): the log of the server has it"}
+        text = await self._format(content)
         self.metrics.count_request(status, time.perf_counter() - began)
-        return Response(format_json(content, indent=None), status, headers, "application/json")
+        return Response(text, status, headers, "application/json")
+
+    async def _format(self, content: dict[str, Any]) -> str:
+        """The content as JSON: that of many rows is written in a thread, while other requests go on."""
+        if len(content.get("answers", ())) <= QUICK_ROWS:
+            return format_json(content, indent=None)
+        return await asyncio.get_running_loop().run_in_executor(self.parsers, format_json, content, None)
 
     async def _answer(self, request: Request) -> dict[str, Any]:
         if not self.batcher.is_running:
