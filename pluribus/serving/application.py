@@ -160,9 +160,12 @@ def build_application(
 
     @app.get("/docs", include_in_schema=False)
     async def show_page() -> Response:
-        files = {"js": "swagger-ui-bundle.js", "css": "swagger-ui.css"}
-        urls = {f"swagger_{kind}_url": f"{PAGE_ASSETS}/{name}" for kind, name in files.items()}
-        page = {"openapi_url": "/openapi.json", "swagger_favicon_url": f"{PAGE_ASSETS}/favicon-32x32.png"}
-        return get_swagger_ui_html(title="pluribus serve", **page, **urls)
+        return get_swagger_ui_html(
+            title="pluribus serve",
+            openapi_url="/openapi.json",
+            swagger_js_url=f"{PAGE_ASSETS}/swagger-ui-bundle.js",
+            swagger_css_url=f"{PAGE_ASSETS}/swagger-ui.css",
+            swagger_favicon_url=f"{PAGE_ASSETS}/favicon-32x32.png",
+        )
 
     return app
