@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -109,7 +109,7 @@ class Application:
 async def split_form(request: Request, body: bytes, max_rows: int) -> list[tuple[str, bytes]]:
     """The names and contents of the files in a form. Raises RequestError if it is none, or has texts or too many files."""
 
-    async def stream() -> AsyncIterator[bytes]:
+    async def stream() -> AsyncGenerator[bytes, None]:
         yield body
 
     parser = MultiPartParser(request.headers, stream(), max_files=max_rows, max_fields=1)
