@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,6 +28,8 @@ from .settings import ServerSettings
 PAGE_ASSETS = "/docs/assets"
 QUICK = 16 * 2**10
 """Bodies of JSON up to so many bytes are parsed at once; others, and pictures, in a thread, while other requests go on."""
+QUICK_ROWS = 16
+"""Answers to up to so many rows are written at once."""
 
 
 class Application:
@@ -65,8 +67,15 @@ class Application:
         except Exception as error:  # nobody foresaw it: the log has it, and other requests go on
             self.report(error)
             status, content = 500, {"detail": f"an unexpected error ({type(error).__name__}): the log of the server has it"}
+        text = await self._format(content)
         self.metrics.count_request(status, time.perf_counter() - began)
-        return Response(format_json(content, indent=None), status, headers, "application/json")
+        return Response(text, status, headers, "application/json")
+
+    async def _format(self, content: dict[str, Any]) -> str:
+        """The content as JSON: that of many rows is written in a thread, while other requests go on."""
+        if len(content.get("answers", ())) <= QUICK_ROWS:
+            return format_json(content, indent=None)
+        return await asyncio.get_running_loop().run_in_executor(self.parsers, format_json, content, None)
 
     async def _answer(self, request: Request) -> dict[str, Any]:
         if not self.batcher.is_running:
@@ -100,7 +109,7 @@ class Application:
 async def split_form(request: Request, body: bytes, max_rows: int) -> list[tuple[str, bytes]]:
     """The names and contents of the files in a form. Raises RequestError if it is none, or has texts or too many files."""
 
-    async def stream() -> AsyncIterator[bytes]:
+    async def stream() -> AsyncGenerator[bytes, None]:
         yield body
 
     parser = MultiPartParser(request.headers, stream(), max_files=max_rows, max_fields=1)
@@ -151,9 +160,12 @@ def build_application(
 
     @app.get("/docs", include_in_schema=False)
     async def show_page() -> Response:
-        files = {"js": "swagger-ui-bundle.js", "css": "swagger-ui.css"}
-        urls = {f"swagger_{kind}_url": f"{PAGE_ASSETS}/{name}" for kind, name in files.items()}
-        page = {"openapi_url": "/openapi.json", "swagger_favicon_url": f"{PAGE_ASSETS}/favicon-32x32.png"}
-        return get_swagger_ui_html(title="pluribus serve", **page, **urls)
+        return get_swagger_ui_html(
+            title="pluribus serve",
+            openapi_url="/openapi.json",
+            swagger_js_url=f"{PAGE_ASSETS}/swagger-ui-bundle.js",
+            swagger_css_url=f"{PAGE_ASSETS}/swagger-ui.css",
+            swagger_favicon_url=f"{PAGE_ASSETS}/favicon-32x32.png",
+        )
 
     return app

@@ -22,22 +22,27 @@ REFUSALS = {
     422: "A row does not fit: the sentence says what is expected.",
     503: "Too many rows wait: come again after the seconds of Retry-After.",
 }
+NUMBER: dict[str, Any]
+TEXT: dict[str, Any]
+TEXTS: dict[str, Any]
 NUMBER, TEXT, TEXTS = {"type": "number", "nullable": True}, {"type": "string"}, {"type": "array", "items": {"type": "string"}}
 NUMBERS = {"type": "object", "additionalProperties": NUMBER}
 OPTIONAL_TEXT = TEXT | {"nullable": True}
-CLASSIFICATION = {
+Key = tuple[dict[str, Any], str]
+"""The schema of a key of an answer, and what it means."""
+CLASSIFICATION: dict[str, Key] = {
     "label": (OPTIONAL_TEXT, "the most probable class"),
     "confidence": (NUMBER, "its probability"),
     "uncertainty": (NUMBER, "entropy of the probabilities, in nats"),
     "mutual_information": (NUMBER, "the part of it on which members disagree"),
     "probabilities": (NUMBERS, "by the names of the classes"),
 }
-RULES = {
+RULES: dict[str, Key] = {
     "set": (TEXTS, "classes, one of which is true with the probability of the rule"),
     "answered": ({"type": "boolean"}, "whether one class may be answered"),
     "foreign": ({"type": "boolean"}, "whether the row is unlike the training data"),
 }
-REGRESSION = {
+REGRESSION: dict[str, Key] = {
     "value": (NUMBER, "the predicted value"),
     "low": (NUMBER, "the low end of the interval"),
     "high": (NUMBER, "the high end of the interval"),
@@ -91,13 +96,14 @@ def list_keys(model: ServedModel) -> dict[str, Any]:
     outputs = model.facts["outputs"]
     if model.facts["task"] == "classification":
         rules = {name: each for name, each in RULES.items() if name in outputs}
-        keys = CLASSIFICATION | ({"answer": (TEXT, "what the rules say, in words")} | rules if rules else {})
+        keys: dict[str, Key] = CLASSIFICATION | ({"answer": (TEXT, "what the rules say, in words")} | rules if rules else {})
     else:
         given = {"value", "spread", *(("low", "high") if "interval" in outputs else ()), *outputs}
         keys = {name: each for name, each in REGRESSION.items() if name in given}
     keys = {"row": ({"type": "integer"}, "its place in the request")} | keys
     keys |= {"error": (TEXT, "why the others are null, if the model's answer is not finite")}
-    row = {"type": "object", "properties": {name: kind | {"description": about} for name, (kind, about) in keys.items()}}
+    properties = {name: {**kind, "description": about} for name, (kind, about) in keys.items()}
+    row = {"type": "object", "properties": properties}
     warned = TEXTS | {"description": "what is strange about the rows"}
     return {"type": "object", "properties": {"answers": {"type": "array", "items": row}, "warnings": warned}}
 

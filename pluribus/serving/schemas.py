@@ -1,5 +1,6 @@
 """The schema of the JSON that an exported file takes: pydantic checks every number of it, and the OpenAPI page shows it."""
 
+import sys
 from functools import reduce
 from typing import Annotated, Any
 
@@ -46,8 +47,8 @@ def build_nested(taken: dict[str, Any]) -> Any:
     elif kind in RANGES:
         number = Annotated[int, Field(ge=RANGES[kind][0], le=RANGES[kind][1])]
     else:
-        most = LARGEST.get(kind)
-        number = Annotated[float, Field(allow_inf_nan=False, **({} if most is None else {"ge": -most, "le": most}))]
+        most = LARGEST.get(kind, sys.float_info.max)
+        number = Annotated[float, Field(allow_inf_nan=False, ge=-most, le=most)]
     return reduce(_repeat, reversed(taken["shape"]), number)
 
 
