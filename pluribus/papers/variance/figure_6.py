@@ -38,8 +38,10 @@ SEEDS = tuple(range(20, 32))
 LEAST_SEEDS, LEAST_PILOTS, MOST_OF_LIMIT = 12, 4, 0.95
 
 
-def list_cells(seeds: Sequence[int], episodes: int, hidden: int = 256) -> dict[str, Json]:
-    shared = {"seeds": list(seeds), "episodes": episodes, "pilots": list(PILOTS), "hidden": hidden}
+def list_cells(
+    seeds: Sequence[int], episodes: int, hidden: int = 256, rates: Sequence[float] = RATES, pilots: Sequence[int] = PILOTS
+) -> dict[str, Json]:
+    shared = {"seeds": list(seeds), "episodes": episodes, "pilots": list(pilots), "rates": list(rates), "hidden": hidden}
     return {f"{world}, {policy}": {"world": world, "policy": policy} | shared for world, policy in product(WORLDS, POLICIES)}
 
 
@@ -79,7 +81,7 @@ def measure(options: Json, workspace: Workspace) -> Json:
     def try_out(rate: float, factor: float) -> float:
         return float(average_last_tenth(play(rate, factor, options["pilots"])).mean())
 
-    by_rate = {rate: try_out(rate, 1.0) for rate in RATES}
+    by_rate = {rate: try_out(rate, 1.0) for rate in options["rates"]}
     rate = max(by_rate, key=by_rate.__getitem__)
     by_factor = {1.0: by_rate[rate]}
     if options["policy"] != "deterministic":
@@ -243,7 +245,7 @@ RECIPE = Recipe(
     question="Does a variance layer explore better than a mean with noise?",
     source="figure 6, section 6.2",
     scales={
-        "smoke": Scale("2 seeds, 2 episodes, 8 neurons a layer.", list_cells((20, 21), 2, 8)),
+        "smoke": Scale("2 seeds, 2 episodes, 8 neurons a layer.", list_cells((20, 21), 2, 8, (1e-3,), (100,))),
         "cpu": Scale(f"12 seeds, 1000 episodes. {CHOICE}", list_cells(SEEDS, 1000)),
         "paper": Scale(f"12 seeds (the paper: 9), 1000 episodes. {CHOICE}", list_cells(SEEDS, 1000)),
     },

@@ -78,7 +78,8 @@ class Measured(Schema):
 
 def measure(options: Json, workspace: Workspace) -> Json:
     done = [train_once(Training.from_json(training), workspace) for training in options["trainings"]]
-    ensemble = join_networks([each.ensemble for each in done], options["method"])
+    net = Training.from_json(options["trainings"][0]).build()
+    ensemble = join_networks([each.ensemble for each in done], options["method"], net)
     transferred = options["through"] == TRANSFER
     attacked = train_once(Training.from_json(options["source"]), workspace).ensemble if transferred else ensemble
     x, y, targets = choose_images(done[0], options["images"])
@@ -120,8 +121,11 @@ def split_blocks(rows: Tensor) -> tuple[Tensor, ...]:
     return rows.split(-(-len(rows) // BLOCKS))
 
 
-def join_networks(parts: list[Ensemble], method: str) -> Ensemble:
-    """Return the ensemble that is attacked: one network, one noisy network with ten draws, or a deep ensemble of the parts."""
+def join_networks(parts: list[Ensemble], method: str, net: torch.nn.Module) -> Ensemble:
+    """Return the ensemble that is attacked: one network, one noisy network with ten draws, or a deep ensemble of the parts.
+
+    `net` is the plain network that the parts were made of, with any weights.
+    """
     if method == "dropout":
         return pluribus.ensemble(parts[0].member(0), MCDropout(samples=DRAWS))
     if method in ("deterministic", "variance"):
@@ -129,16 +133,11 @@ def join_networks(parts: list[Ensemble], method: str) -> Ensemble:
         return parts[0]
     spec = parts[0].spec
     assert isinstance(spec, Single | Variance | VariationalDropout)
-    deep = pluribus.ensemble(copy_base_network(parts[0]), DeepEnsemble(len(parts), of=spec))
+    deep = pluribus.ensemble(net, DeepEnsemble(len(parts), of=spec))
     for own, part in zip([m for m in deep.net.children() if isinstance(m, Ensemble)], parts, strict=True):
         own.load_state_dict(part.state_dict())
         own.samples = DRAWS if own.sampled else own.samples
     return deep.eval()
-
-
-def copy_base_network(part: Ensemble) -> torch.nn.Module:
-    """Return the network that the part was made from, with arbitrary weights."""
-    return part.conversion.base.to_empty(device="cpu")
 
 
 def tabulate(found: Found) -> list[Json]:
@@ -298,8 +297,8 @@ RECIPE = Recipe(
     source="figure 7, section 6.3; entropies: figure 2b of the earlier version",
     scales={
         "smoke": Scale(
-            "100 digits in 32×32, narrow fast networks, 1 epoch; 10 images, 2 iterations.",
-            list_cells("smoke", 10, 2, parts=2),
+            "100 digits in 32×32, narrow fast networks, 1 epoch; 4 images, 1 iteration.",
+            list_cells("smoke", 4, 1, parts=2),
         ),
         "cpu": Scale(
             "The networks of table-2 with dropout and with one variance layer, five of each kind; 1,000 test images, 20 "

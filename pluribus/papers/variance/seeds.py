@@ -6,6 +6,7 @@ row with one seed. Two rows are compared seed by seed.
 
 import math
 from collections.abc import Iterable, Sequence
+from statistics import mean
 from typing import NamedTuple
 
 import numpy as np
@@ -52,11 +53,11 @@ def estimate(values: Iterable[float]) -> Estimate:
     from scipy.stats import t
 
     numbers = np.array(list(values), dtype=float)
-    mean, count = float(numbers.mean()), len(numbers)
+    value, count = mean(numbers.tolist()), len(numbers)
     if count < 2:
-        return Estimate(mean, -math.inf, math.inf)
+        return Estimate(value, -math.inf, math.inf)
     half = float(t.ppf(0.975, count - 1)) * float(numbers.std(ddof=1)) / math.sqrt(count)
-    return Estimate(mean, mean - half, mean + half)
+    return Estimate(value, value - half, value + half)
 
 
 def take(row: dict[int, Json], key: str) -> list[float]:
@@ -66,7 +67,7 @@ def take(row: dict[int, Json], key: str) -> list[float]:
 
 def average(row: dict[int, Json], key: str) -> float:
     """The mean of a key over the seeds of a row."""
-    return float(np.mean(take(row, key)))
+    return mean(take(row, key))
 
 
 def compare(ours: dict[int, Json], theirs: dict[int, Json], key: str, against: str | None = None) -> Estimate:
