@@ -1,4 +1,7 @@
-"""variance/absolute: a zero-mean dense layer followed by the absolute value."""
+"""variance/absolute: a zero-mean dense layer followed by the absolute value.
+
+Scale cpu takes about 7 minutes of one core beside table 1: dense layers 3 × 7,200 steps of 0.015 s.
+"""
 
 from ...file_formats.schema import Share, Size
 from ...methods.variance import Variance

@@ -1,4 +1,7 @@
-"""variance/figure-1: a bottleneck of two variance neurons that tells four classes apart, in two ways."""
+"""variance/figure-1: a bottleneck of two variance neurons that tells four classes apart, in two ways.
+
+Scale cpu takes about 3 minutes of one core.
+"""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,7 @@
-"""variance/figure-4: how accurate are single weight samples, each used for the whole test set, and averages of 200 of them?"""
+"""variance/figure-4: how accurate are single weight samples, each used for the whole test set, and averages of 200 of them?
+
+Scale cpu takes about 10 minutes of one core beside table 1: 15 × 200 draws of the dense layers for 10,000 rows.
+"""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,7 @@
-"""variance/figure-5: how many of a variance layer's weights can be zero?"""
+"""variance/figure-5: how many of a variance layer's weights can be zero?
+
+Scale cpu takes about 3 minutes of one core beside table 1: 45 × 21 draws of the dense layers for 10,000 rows.
+"""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -1,4 +1,9 @@
-"""variance/figure-7: targeted iterated fast sign attacks through one draw, as in the paper, and through an average."""
+"""variance/figure-7: targeted iterated fast sign attacks through one draw, as in the paper, and through averages.
+
+Scale cpu takes about 70 minutes of one core beside table 2: the fast network 3 × 1,560 steps of 0.14 s with dropout, 2 ×
+1,170 with a variance layer, and attacks, most of them through a hundred draws of dropout, 5 × 4 minutes, and of the variance
+ensemble, 6 minutes.
+"""
 
 from typing import TYPE_CHECKING, Annotated
 

@@ -73,24 +73,24 @@ def require_base(found: Found, paper: float) -> Precondition:
     )
 
 
-def require_same_end(pairs: Mapping[str, tuple[Iterable[Json], Iterable[Json]]]) -> Precondition:
-    """The condition that log α ends where that of the control does, which learns it twice as fast; rows with their controls."""
+def require_same_end(pairs: Mapping[str, tuple[Mapping[int, Json], Mapping[int, Json]]]) -> Precondition:
+    """The condition that log α ends where that of a control does, which learns it twice as fast; rows by seed."""
     return require(
         f"log α ends within {MOST_OFF_CONTROL:g} of a control that learns it twice as fast",
         "log α ends apart from that of the control by",
-        {name: measure_distance(list(ours), list(control)) for name, (ours, control) in pairs.items()},
+        {name: measure_distance(ours, control) for name, (ours, control) in pairs.items()},
         lambda value: value <= MOST_OFF_CONTROL,
         "{:.2f}".format,
     )
 
 
-def measure_distance(ours: Sequence[Json], control: Sequence[Json]) -> float | None:
-    """Return the largest distance of a layer's last log α from that of the control, averaged over seeds; None if untracked."""
-    ends = [[_take_last_log_alpha(cell) for cell in cells] for cells in (ours, control)]
-    if not all(ends) or any(end is None for each in ends for end in each):
-        return None
-    means = [{layer: sum(end[layer] for end in each if end) / len(each) for layer in each[0] or {}} for each in ends]
-    return max((abs(means[0][layer] - means[1][layer]) for layer in means[0]), default=None)
+def measure_distance(ours: Mapping[int, Json], control: Mapping[int, Json]) -> float | None:
+    """Return the largest distance of a layer's last log α from that of the control with the same seed; None if untracked."""
+    distances: list[float | None] = []
+    for seed in ours.keys() & control.keys():
+        end, other = _take_last_log_alpha(ours[seed]), _take_last_log_alpha(control[seed])
+        distances.append(None if end is None or other is None else max(abs(end[layer] - other[layer]) for layer in end))
+    return _find_largest(distances)
 
 
 def require_bound(rows: Mapping[str, Iterable[Json]]) -> Precondition:

@@ -17,6 +17,11 @@ SEEDS = {"smoke": (1,), "cpu": (1, 2, 3), "paper": (1, 2, 3)}
 """Seed 0 is left out: settings and rules were chosen on it."""
 
 
+def list_seeds(scale: str, is_control: bool) -> tuple[int, ...]:
+    """Return the seeds of a row; a control, which is compared with the same seed of another row, has the first one alone."""
+    return SEEDS[scale][:1] if is_control else SEEDS[scale]
+
+
 class Estimate(NamedTuple):
     """A mean over seeds, and its 95 % interval."""
 

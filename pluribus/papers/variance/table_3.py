@@ -1,4 +1,7 @@
-"""variance/table-3: tanh and no biases, so that a variance layer's response has mean zero even after its activation."""
+"""variance/table-3: tanh and no biases, so that a variance layer's response has mean zero even after its activation.
+
+Scale cpu takes about 65 minutes of one core: 12 × 1,440 steps of 0.13 to 0.20 s, and dense layers 6 × 7,200 steps of 0.015 s.
+"""
 
 from dataclasses import replace
 

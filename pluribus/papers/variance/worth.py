@@ -2,6 +2,8 @@
 
 Every method that draws has as many draws as fit into the latency of a deep ensemble of four networks. Calibrated NLL is at
 temperatures that are cross-fitted on halves of the test rows, so one network with a fitted temperature has that of one network.
+
+Scale cpu takes about 45 minutes of one core beside table 2: the fast network 9 × 1,560 steps of 0.14 s, latencies and answers.
 """
 
 import torch
