@@ -2,6 +2,8 @@
 
 from typing import Any, ClassVar, Generic, Literal, TypeVar, cast
 
+from pydantic import Field
+
 from .schema import Count, NotNegative, Schema, Text, Texts
 
 Measured = TypeVar("Measured")
@@ -54,6 +56,7 @@ class PaperResult(Schema, Generic[Measured]):
     paper: list[Row]
     verdicts: list[PaperVerdict]
     figure: bool
+    earlier: bool = False
     cells: dict[Text, PaperCell[Measured]]
 
 
@@ -76,3 +79,4 @@ class SharedTraining(Schema):
     history: list[Json]
     phases: list[Json]
     watched: list[Json]
+    bounds: list[Json] = Field(default_factory=list)

@@ -102,7 +102,20 @@ def describe_run(result: Json) -> str:
         about = cell["about"]
         machine = f"; torch {about['versions'].get('torch', '?')}, {about['machine']['cores']} cores"
     command = f"`pluribus reproduce {result['id']} --scale {result['scale']}`"
-    return f"{result['about']} {command}: {listed}{format_duration(result['seconds'])}{machine}."
+    earlier = (
+        " Measured with these settings before the present ones and their rules were written." if result.get("earlier") else ""
+    )
+    commits = describe_commits(result)
+    return f"{result['about']} {command}: {listed}{format_duration(result['seconds'])}{machine}{commits}.{earlier}"
+
+
+def describe_commits(result: Json) -> str:
+    """Return which commits the cells were measured with, and which ones their rules are of; "" where that is not recorded."""
+    about = [cell["about"] for cell in result["cells"].values()]
+    names = {key: list(dict.fromkeys(each[key] for each in about if key in each)) for key in ("commit", "rules_commit")}
+    if not all(names.values()):
+        return ""
+    return f"; measured with commit {', '.join(names['commit'])}, rules of commit {', '.join(names['rules_commit'])}"
 
 
 def format_duration(seconds: float) -> str:

@@ -5,6 +5,7 @@
 <out>/<paper>/results/<artefact>.<scale>.json and .svg, <out>/<paper>/README.md   the results, and the page made from them
 """
 
+import inspect
 import json
 import os
 import time
@@ -23,6 +24,7 @@ from ..file_formats.paper_files import build_cell_schema
 from ..file_formats.reading import read_json, write_json
 from ..runs.run_folder import describe_machine
 from . import results
+from .commits import read_commits
 from .recipe import Json, Recipe, Workspace
 
 Report = Callable[[int, int, list[str]], None]
@@ -168,7 +170,8 @@ def measure_cell(recipe: str, options: Json, folder: str, shared: str, data: str
         workspace.report("started")
         with torch.random.fork_rng(devices=[]):
             found = load_recipes()[recipe].measure(dict(options), workspace)
-        cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": describe_machine(), "found": found}
+        about = describe_machine() | read_commits(inspect.getfile(load_recipes()[recipe].judge))
+        cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": about, "found": found}
         write_json(workspace.folder / "found.json", cell)
     finally:
         (workspace.folder / "state.txt").unlink(missing_ok=True)

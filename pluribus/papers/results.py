@@ -8,15 +8,19 @@
     seconds    the time of all cells together
     columns    headings by key;  rows: our rows;  paper: the paper's rows, with the same keys
     verdicts   claim, outcome, rule, evidence
-    cells      name → options, seconds, about (versions and machine), found (what the cell measured)
+    cells      name → options, seconds, about (versions, machine, and commits where the code is a checkout), found (what the
+               cell measured)
+    earlier    true where the cells have other options than the scale has now: the result then keeps the description of its own
+               setting, and its verdicts follow the present rules
 
 Tables, figures and pages are made from this file alone.
 """
 
+import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from ..core.files import write_file
+from ..core.files import format_json, write_file
 from ..file_formats.paper_files import build_result_schema
 from ..file_formats.reading import read_json, write_json
 from .recipe import SCALES, Json, Recipe
@@ -90,6 +94,39 @@ def build_result(recipe: Recipe, scale: str, cells: dict[str, Json]) -> Json:
         "figure": recipe.draw is not None,
         "cells": cells,
     }
+
+
+def rebuild_result(recipe: Recipe, recorded: Json) -> Json:
+    """Return a complete recorded result as the present rules make it of its cells.
+
+    Cells that were measured with other options than the scale has now stay, with the description of their own setting, until
+    the recipe is run again: a rule that needs what they did not measure must say "not decided at this scale".
+    """
+    options = {name: cell["options"] for name, cell in recorded["cells"].items()}
+    if options == json.loads(format_json(dict(recipe.scales[recorded["scale"]].cells))):
+        return build_result(recipe, recorded["scale"], recorded["cells"])
+    found = {name: cell["found"] for name, cell in recorded["cells"].items()}
+    verdicts = [asdict(verdict) for verdict in recipe.judge(found)]
+    own = {
+        "columns": dict(recipe.columns),
+        "rows": recipe.tabulate(found),
+        "paper": list(recipe.published),
+        "verdicts": verdicts,
+    }
+    return recorded | {"title": recipe.title, "question": recipe.question, "earlier": True} | own
+
+
+def refresh_results(out: Path, paper: str) -> None:
+    """Write all complete results of a paper, and its page, as the present rules make them of the recorded cells."""
+    from . import load_recipes
+    from .page import write_page
+
+    for recipe in load_recipes().values():
+        for scale in SCALES if recipe.paper_name == paper else ():
+            recorded = read_result(out, recipe, scale)
+            if recorded.get("complete"):
+                write_json(locate_result(out, recipe, scale), rebuild_result(recipe, recorded))
+    write_page(out, paper)
 
 
 def find_best_result(out: Path, recipe: Recipe) -> Json:

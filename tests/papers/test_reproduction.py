@@ -4,6 +4,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,10 @@ from pluribus.core.errors import FileError, PluribusError
 from pluribus.file_formats.reading import read_json, write_json
 from pluribus.file_formats.schema import Count, Finite, Schema
 from pluribus.papers import Recipe, Scale, results
-from pluribus.papers.page import format_page, format_table, format_value
+from pluribus.papers.commits import read_commits
+from pluribus.papers.page import describe_commits, format_page, format_table, format_value
 from pluribus.papers.reproduction import Reproduction, reproduce
-from pluribus.papers.verdicts import judge_claim
+from pluribus.papers.verdicts import Verdict, judge_claim
 
 
 class Measured(Schema):
@@ -218,3 +220,60 @@ def test_the_list_names_every_recipe_and_its_verdicts(capsys, monkeypatch):
     shown = capsys.readouterr().out
     assert all(f"{name} " in shown for name in papers.load_recipes())
     assert "✓" in shown or "reproduced" in shown
+
+
+def test_a_result_of_earlier_options_keeps_its_setting_and_is_judged_by_the_present_rules(job):
+    reproduce(job())
+    recorded = results.read_result(job().out, job().recipe, "cpu")
+    undecided = {"judge": lambda found: [Verdict("Other.", "not decided at this scale", "rule", str(len(found)))]}
+    other = recipe((1, 2, 3, 4), **undecided, title="Another title")
+    job(other)
+    results.refresh_results(job(other).out, "variance")
+    found = results.read_result(job(other).out, other, "cpu")
+    assert found["earlier"]
+    assert found["cells"] == recorded["cells"]
+    assert found["about"] == recorded["about"]
+    assert [(each["outcome"], each["evidence"]) for each in found["verdicts"]] == [("not decided at this scale", "3")]
+    page = (job(other).out / "variance" / "README.md").read_text()
+    assert "Another title" in page
+    assert "before the present ones and their rules were written" in page
+    reproduce(job(other))  # the fourth cell is measured, and what was measured before is kept
+    assert marks(job(other)) == [1, 2, 3, 4]
+    assert "earlier" not in results.read_result(job(other).out, other, "cpu")
+
+
+def test_a_result_of_the_present_options_is_that_of_a_run(job):
+    result = json.loads(json.dumps(reproduce(job())))
+    assert json.loads(json.dumps(results.rebuild_result(job().recipe, result))) == result
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def test_a_measurement_names_the_commits_of_its_code_and_of_its_rules(tmp_path):
+    git(tmp_path, "init")
+    for name in ("rules.py", "other.py"):
+        (tmp_path / name).write_text("1\n")
+        git(tmp_path, "add", name)
+        git(tmp_path, "commit", "-m", name)
+    found = read_commits(tmp_path / "rules.py")
+    assert {len(text) for text in found.values()} == {12}
+    assert found["commit"] != found["rules_commit"]
+    assert read_commits(tmp_path / "other.py") == {"commit": found["commit"], "rules_commit": found["commit"]}
+    (tmp_path / "rules.py").write_text("2\n")
+    assert read_commits(tmp_path / "rules.py") == {"commit": f"{found['commit']}-dirty", "rules_commit": found["rules_commit"]}
+
+
+def test_without_a_checkout_no_commit_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert read_commits(tmp_path / "rules.py") == {}
+    monkeypatch.setenv("PATH", "")
+    assert read_commits(__file__) == {}
+
+
+def test_the_page_names_the_commits_that_are_recorded():
+    cells = {"a": {"about": {"commit": "abc", "rules_commit": "def"}}, "b": {"about": {"commit": "abd", "rules_commit": "def"}}}
+    assert describe_commits({"cells": cells}) == "; measured with commit abc, abd, rules of commit def"
+    assert describe_commits({"cells": {"a": {"about": {}}}}) == ""

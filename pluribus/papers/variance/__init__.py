@@ -1,8 +1,10 @@
 """Variance Networks, in two versions: the published one (ICLR 2019), which is followed where they differ, and an earlier one.
 
-A file with a `RECIPE` is one table or figure. The recipes share networks.py, trainings.py and configurations.py (what is
-trained at which scale), phase_transition.py and phase_figures.py (figures 3 and 8), response_densities.py (figures 1 and 9),
-discrepancy.py (theorem 1), reinforce.py and environments.py (figure 6). findings.py writes the conclusions on the page.
+A file with a `RECIPE` is one table or figure; worth.py is a table of ours. The recipes share networks.py, trainings.py,
+features.py, bounds.py, configurations.py (what is trained at which scale) and trained_cells.py (what every cell of a trained
+network has), seeds.py (means over seeds) and preconditions.py (when a claim can be judged), phase_transition.py and
+phase_figures.py (figures 3 and 8), response_densities.py (figures 1 and 9), discrepancy.py (theorem 1), reinforce.py and
+environments.py (figure 6). findings.py writes the conclusions on the page.
 """
 
 from ..recipe import Json
@@ -13,7 +15,7 @@ INTRODUCTION = """Every table and figure of the paper, run again: ours beside th
 from the JSON files in `results/`; verdicts are computed from them by the rule that stands beside each."""
 ORDER = (
     *("figure-1", "figure-2", "theorem-1", "figure-3", "figure-8", "table-1", "table-2", "noises", "figure-4", "figure-5"),
-    *("figure-6", "figure-7", "table-3", "figure-9", "kappa", "absolute"),
+    *("figure-6", "figure-7", "table-3", "figure-9", "kappa", "absolute", "worth"),
 )
 
 

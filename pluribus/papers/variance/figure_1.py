@@ -1,4 +1,7 @@
-"""variance/figure-1: a bottleneck of two variance neurons that tells four classes apart, in two ways."""
+"""variance/figure-1: a bottleneck of two variance neurons that tells four classes apart, in two ways.
+
+Scale cpu takes about 3 minutes of one core.
+"""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +19,7 @@ from ...training.fit import fit
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, format_percent, judge_claim
 from .networks import build_bottleneck_network
+from .preconditions import judge_under, require
 from .response_densities import measure_response
 
 if TYPE_CHECKING:
@@ -26,6 +30,8 @@ SAME, DIFFERENT = 0.9, 0.5
 OFF = 0.05
 LEARNT = 0.7
 """The averaged accuracy from which a seed counts: nearly three of the four classes."""
+LEAST_LEARNT = 10
+"""How many seeds must have learnt for their kinds to be compared."""
 SHOWN = 400
 
 
@@ -110,7 +116,21 @@ def judge(found: Found) -> list[Verdict]:
     kinds = {name: classify_seed(cell) for name, cell in found.items()}
     named = {each: [name for name, own in kinds.items() if own == each] for each in ("same", "different", "mixed", "failed")}
     best = {each: max((found[name]["many"] for name in named[each]), default=0.0) for each in ("same", "different")}
-    return [
+    learnt = require(
+        f"at least {LEAST_LEARNT} seeds reach {format_percent(LEARNT, 0)} averaged",
+        "seeds that do",
+        {"": float(len(found) - len(named["failed"]))},
+        lambda count: count >= LEAST_LEARNT,
+        "{:.0f}".format,
+    )
+    both = require(
+        "there are at least 2 seeds of either kind",
+        "seeds",
+        {each: float(len(named[each])) for each in ("same", "different")},
+        lambda count: count >= 2,
+        "{:.0f}".format,
+    )
+    kinds_of_seeds, accuracy = (
         judge_claim(
             "Two variance neurons can repeat each other, or encode different information, depending on the seed.",
             f"at least one seed with a correlation of log σ over classes of {SAME} or more, and one below {DIFFERENT}, among "
@@ -126,7 +146,8 @@ def judge(found: Found) -> list[Verdict]:
             min(best.values()) >= 0.99,
             max(best.values()) >= 0.99,
         ),
-    ]
+    )
+    return judge_under([kinds_of_seeds], learnt) + judge_under([accuracy], learnt, both)
 
 
 def draw(figure: "Figure", result: Json) -> None:

@@ -11,10 +11,12 @@ from ...file_formats.schema import Schema, Text, Values
 from ...reports.svg import line_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
+from .preconditions import judge_under, require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+LEAST_POINTS = 200
 NUS = (1e-16, 0.1, 1.0)
 
 
@@ -89,7 +91,14 @@ def judge(found: Found) -> list[Verdict]:
     small = np.abs((curves["Student's t, ν = 1e-16"]) - (exact - exact[-1])).max()
     falling = [name for name, curve in curves.items() if (np.diff(curve) < 0).all()]
     three = ("log-uniform, exact", "log-uniform, approximation", "ARD", "Student's t, ν = 1e-16")
-    return [
+    fine = require(
+        f"there are at least {LEAST_POINTS} values of log α",
+        "values",
+        {"": float(len(found["curves"]["log_alpha"]))},
+        lambda count: count >= LEAST_POINTS,
+        "{:.0f}".format,
+    )
+    verdicts = [
         judge_claim(
             "The divergence falls with α for all three priors.",
             "at every step from log α = −10 to 10, for log-uniform, ARD and Student's t with the paper's ν",
@@ -109,6 +118,7 @@ def judge(found: Found) -> list[Verdict]:
             bool(error < 0.01),
         ),
     ]
+    return judge_under(verdicts, fine)
 
 
 def draw(figure: "Figure", result: Json) -> None:

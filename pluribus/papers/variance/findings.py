@@ -4,7 +4,8 @@ from collections import Counter
 
 from ..recipe import Json
 from ..verdicts import format_percent
-from . import figure_1, figure_5, figure_7, kappa, table_3, theorem_1
+from . import absolute, figure_1, figure_5, figure_7, kappa, table_3, theorem_1
+from .seeds import average, group_seeds
 
 Found = dict[str, Json]
 """Results by id."""
@@ -18,12 +19,18 @@ def read_cells(found: Found, name: str) -> Json:
     return {key: cell["found"] for key, cell in result["cells"].items()}
 
 
+def read_rows(found: Found, name: str) -> dict[str, dict[int, Json]]:
+    """Return what the cells of an artefact measured, by row and seed; {} if it was not run, or at scale smoke only."""
+    return group_seeds(read_cells(found, name))
+
+
 def list_departures(found: Found) -> list[str]:
     """Return sentences about the measured effect of our departures."""
     sentences = []
-    if noises := read_cells(found, "noises"):
+    if noises := read_rows(found, "noises"):
         each = ", ".join(
-            f"{noise} {format_percent(cell['many'])} and {format_percent(cell['by_batch'])}" for noise, cell in noises.items()
+            f"{noise} {format_percent(average(cells, 'many'))} and {format_percent(average(cells, 'by_batch'))}"
+            for noise, cells in noises.items()
         )
         sentences.append(
             "Running statistics or the test batch's in BatchNorm, 20 draws (the authors' code has the latter; "
@@ -60,10 +67,13 @@ def list_findings(found: Found) -> list[str]:
 
 
 def describe_attacks(found: Found) -> str:
-    own = read_cells(found, "figure-7")
+    own = read_rows(found, "figure-7")
     if not own:
         return ""
-    area = figure_7.average_success
+
+    def area(cells: dict[int, Json]) -> float:
+        return figure_7.estimate_area(cells).value
+
     parts = []
     for method in figure_7.NOISY:
         one, many = (area(own[f"{method}, {through}"]) for through in ("one draw", "average"))
@@ -79,10 +89,12 @@ def describe_attacks(found: Found) -> str:
     )
     dropout = [area(own[f"dropout, {through}"]) for through in ("one draw", "average")]
     masked = " What dropout has through one draw is for the most part masked." if dropout[1] > 1.5 * dropout[0] else ""
+    images = min(cell["images"] for cells in own.values() for cell in cells.values())
+    few = ", and so few images that a few points mean little" if images < figure_7.LEAST_IMAGES else ""
     return (
         f"{headline}{masked} Mean success of the targeted attack over its iterations, through one draw and through the "
         f"average of ten: {', '.join(parts)}; the deterministic network {plain}, the deep ensemble {deep}. These have one "
-        "zero-mean layer, and so few images that a few points mean little (variance/figure-7)."
+        f"zero-mean layer{few} (variance/figure-7)."
     )
 
 
@@ -123,15 +135,13 @@ def describe_student_prior(found: Found) -> str:
 
 
 def describe_pruning(found: Found) -> str:
-    by_sigma, by_kappa = read_cells(found, "figure-5"), read_cells(found, "kappa")
+    by_sigma, by_kappa = read_rows(found, "figure-5"), read_rows(found, "kappa")
     if not by_sigma or not by_kappa:
         return ""
-    sigma, curvature = (
-        figure_5.find_prunable_share(by_sigma["pruning"]),
-        kappa.find_replaceable_share(by_kappa["curvature"], "zero"),
-    )
-    mean = kappa.find_replaceable_share(by_kappa["curvature"], "mean")
-    negative = [row["negative"] / by_kappa["curvature"]["weights"] for row in by_kappa["curvature"]["watched"]]
+    cells = list(by_kappa["curvature"].values())
+    sigma = min(figure_5.find_prunable_share(cell) for cell in by_sigma["pruning"].values())
+    curvature, mean = (min(kappa.find_replaceable_share(cell, to) for cell in cells) for to in ("zero", "mean"))
+    negative = [row["negative"] / cell["weights"] for cell in cells for row in cell["watched"]]
     return (
         f"At no loss {format_percent(sigma, 1)} of a zero-mean layer's weights can be zeroed by σ, which needs no data; by κ "
         f"{format_percent(curvature, 1)} of a variational layer's can be zeroed and {format_percent(mean, 1)} replaced by "
@@ -146,7 +156,7 @@ def describe_sparsity(found: Found) -> str:
     own = read_cells(found, "figure-5")
     if not own:
         return ""
-    table = own["pruning"]["table"]
+    table = next(iter(own.values()))["table"]
     row = next(row for row in table if row["sparsity"] >= 0.9)
     return (
         f"A zero-mean layer prunes itself: nothing in its loss asks for it, and {format_percent(table[0]['sparsity'], 0)} "
@@ -158,23 +168,23 @@ def describe_sparsity(found: Found) -> str:
 
 
 def describe_odd_network(found: Found) -> str:
-    own = read_cells(found, "table-3")
+    own = read_rows(found, "table-3")
     if not own or table_3.SHIFTED not in "".join(own):
         return ""
-    bare, shifted = own["dense1"], own[f"dense1, {table_3.SHIFTED}"]
+    bare, shifted = (average(own[row], "one") for row in ("dense1", table_3.DENSE1))
     return (
         "The third row of table 3 cannot be as it is described. With odd activations and no bias anywhere, a variance layer "
         "before the classifier answers with logits z and −z equally often, so one draw is right at most half of the time; "
-        f"ours is right {format_percent(bare['one'], 1)}. With a BatchNorm, whose shift is a bias, it is right "
-        f"{format_percent(shifted['one'], 1)}, after our few epochs (the paper: 98.8 %; variance/table-3)."
+        f"ours is right {format_percent(bare, 1)}. With a BatchNorm, whose shift is a bias, it is right "
+        f"{format_percent(shifted, 1)}, after our few epochs (the paper: 98.8 %; variance/table-3)."
     )
 
 
 def describe_elbos(found: Found) -> str:
-    own = read_cells(found, "table-1")
+    own = read_rows(found, "table-1")
     if not own:
         return ""
-    layer, additive = own["layer"], own["additive"]
+    layer, additive = ({key: average(own[kind], key) for key in ("elbo", "data", "kl")} for kind in ("layer", "additive"))
     if layer["elbo"] >= additive["elbo"]:
         return ""
     return (
@@ -185,10 +195,10 @@ def describe_elbos(found: Found) -> str:
 
 
 def describe_absolute_value(found: Found) -> str:
-    own = read_cells(found, "absolute")
+    own = read_rows(found, "absolute")
     if not own:
         return ""
-    plain, relu = own["LeNet-5, MNIST, |·|"], own["LeNet-5, MNIST, ReLU"]
+    plain, relu = ({key: average(own[row], key) for key in ("one", "many")} for row in (absolute.ABSOLUTE, absolute.RELU))
     return (
         f"What the absolute value saves is draws: one draw is {format_percent(plain['one'])} right with it and "
         f"{format_percent(relu['one'])} with a ReLU, 20 draws {format_percent(plain['many'])} and "
@@ -213,4 +223,5 @@ def describe_policies(found: Found) -> str:
     parts = [
         f"{row['world']}, {row['policy']} {row['end']:.0f} ({row['low']:.0f} to {row['high']:.0f})" for row in result["rows"]
     ]
-    return f"Scores of the last tenth of episodes over nine seeds: {'; '.join(parts)} (variance/figure-6)."
+    seeds = min(len(cell["found"]["scores"]) for cell in result["cells"].values())
+    return f"Scores of the last tenth of episodes over {seeds} seeds: {'; '.join(parts)} (variance/figure-6)."

@@ -1,14 +1,18 @@
 """What figures 3 and 8 share: tables, curves and rules for a training whose phases were tracked."""
 
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 from pydantic import Field
 
 from ...file_formats.schema import MOST_ENTRIES, Count, Finite, Schema, Share, Text
 from ...reports.svg import INK, line_style, style_axes
 from ..recipe import Json
-from ..verdicts import format_percent
+from ..verdicts import Precondition, format_percent
 from .phase_transition import ANSWERS, find_transition
+from .preconditions import require
+from .trained_cells import TrainedCell
 from .trainings import Trained
 
 if TYPE_CHECKING:
@@ -35,7 +39,7 @@ class Phase(Schema):
     zero_mean_average: Annotated[Share, Field(alias="zero-mean average")]
 
 
-class TrackedPhases(Schema):
+class TrackedPhases(TrainedCell):
     """The phases of a training, the share of the largest class, and the epochs in which the transition begins and ends."""
 
     phases: Annotated[list[Phase], Field(min_length=1, max_length=MOST_ENTRIES)]
@@ -50,15 +54,26 @@ def summarize_phases(done: Trained) -> Json:
     return {"phases": done.phases, "chance": chance, "transition": None if moved is None else [moved.begins, moved.ends]}
 
 
-def tabulate_phases(cell: Json) -> Json:
-    """Return the columns of a table that describe the phases of a cell."""
-    first, last, moved = cell["phases"][0], cell["phases"][-1], cell["transition"]
-    alphas = [", ".join(f"{value:.1f}" for value in each["log_alpha"].values()) for each in (first, last)]
+def tabulate_phases(cells: dict[int, Json]) -> Json:
+    """Return the columns of a table that describe the phases of a row: accuracies are means over its seeds."""
+    own = list(cells.values())
+    alphas = [
+        ", ".join(
+            f"{np.mean([cell['phases'][at]['log_alpha'][layer] for cell in own]):.1f}"
+            for layer in own[0]["phases"][0]["log_alpha"]
+        )
+        for at in (0, -1)
+    ]
     return {
-        "transition": "none" if moved is None else f"{moved[0]} to {moved[1]}",
+        "transition": ", ".join(format_transition(cell) for cell in own),
         "log_alpha": f"{alphas[0]} → {alphas[1]}",
-        **{answer: 100 * last[answer] for answer in ANSWERS},
+        **{answer: 100 * float(np.mean([cell["phases"][-1][answer] for cell in own])) for answer in ANSWERS},
     }
+
+
+def format_transition(cell: Json) -> str:
+    moved = cell["transition"]
+    return "none" if moved is None else f"{moved[0]} to {moved[1]}"
 
 
 COLUMNS = {
@@ -74,6 +89,33 @@ def describe_phases(cell: Json) -> str:
     where = "no transition" if moved is None else f"transition in epochs {moved[0]} to {moved[1]}"
     mean, average, zero = (format_percent(last[answer], 1) for answer in ("mean", "average", "zero-mean average"))
     return f"{where}; at the end mean {mean}, 20 draws {average}, 20 zero-mean draws {zero}"
+
+
+def describe_seeds(cells: dict[int, Json]) -> str:
+    """Return `describe_phases` of every seed of a row."""
+    return "; ".join((f"seed {seed}: " if len(cells) > 1 else "") + describe_phases(cell) for seed, cell in cells.items())
+
+
+def require_means_first(rows: Mapping[str, Iterable[Json]]) -> Precondition:
+    """The condition that the means answered before the noise grew: otherwise there is no transition to be seen."""
+    return require(
+        f"in some epoch the mean weights are within 2 points of the average, which is then at {format_percent(LEARNT, 0)} "
+        "or more "
+        "of its best",
+        "epochs in which they are, fewest of any seed",
+        {name: float(min(count_mean_epochs(cell) for cell in cells)) for name, cells in rows.items()},
+        lambda count: count >= 1,
+        "{:.0f}".format,
+    )
+
+
+LEARNT = 0.9
+
+
+def count_mean_epochs(cell: Json) -> int:
+    """Return after how many epochs of training the mean weights answer like an average that has been learnt."""
+    best = max(row["average"] for row in cell["phases"])
+    return sum(row["mean"] >= row["average"] - 0.02 and row["average"] >= LEARNT * best for row in cell["phases"][1:])
 
 
 def is_average_kept(cell: Json) -> bool:

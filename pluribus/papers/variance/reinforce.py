@@ -54,6 +54,8 @@ class Settings:
     """The decay of the baseline: b_t is a moving mean of the returns from step t on, one for each seed."""
     first_sigma: float = 0.017
     """The initial σ of the parameter noise. That of the variance policy is drawn like the weights of a layer: U(±1/√fan_in)."""
+    sigma_factor: float = 1.0
+    """Multiplies the initial σ of both noisy policies."""
     double: bool = False
     """Compute in double precision."""
 
@@ -64,6 +66,7 @@ class Settings:
         require_share("memory", self.memory, below_one=True)
         require_number("learning_rate", self.learning_rate, positive=True)
         require_number("first_sigma", self.first_sigma, positive=True)
+        require_number("sigma_factor", self.sigma_factor, positive=True)
 
 
 def learn(
@@ -228,6 +231,8 @@ def draw_parameters(settings: Settings, seed: int) -> dict[str, Tensor]:
     found |= {"W3": draw(hidden, hidden, actions), "b3": draw(hidden, actions)}
     if settings.policy == "parameter noise":
         found["sigma"] = torch.full((hidden, hidden), settings.first_sigma, dtype=torch.float64)
+    if "sigma" in found:
+        found["sigma"] *= settings.sigma_factor
     return found
 
 

@@ -11,6 +11,7 @@ from ...reports.svg import MUTED, line_style, style_axes
 from ..recipe import Found, Json, Recipe, Scale, Workspace
 from ..verdicts import Verdict, judge_claim
 from .discrepancy import VACUOUS, distance, mmd, mmd_bound, prediction_bound
+from .preconditions import judge_under, require
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,6 +23,10 @@ LAYERS = {
     "VGG-like, first dense layer": (512 * 512, (7.0, 12.0, 20.0)),
 }
 """Weights, and some log α; 6.9, 15 and 12 are what the paper's networks reached."""
+
+
+MOST_ERROR = 0.005
+"""The largest standard error of a sampled distance with which it is compared."""
 
 
 class BoundRow(Schema):
@@ -103,7 +108,31 @@ def judge(found: Found) -> list[Verdict]:
     limit = mmd(60.0, 10**6)
     reached = [row for row in cell["table"] if (row["layer"], row["log_alpha"]) in REACHED]
     empty = [row["layer"] for row in reached if row["vacuous"]]
-    return [
+    sides = require(
+        "rows lie on both sides of where the bound is vacuous",
+        "rows",
+        {
+            "vacuous": float(sum(row["vacuous"] for row in cell["table"])),
+            "not vacuous": float(sum(not row["vacuous"] for row in cell["table"])),
+        },
+        lambda count: count >= 1,
+        "{:.0f}".format,
+    )
+    precise = require(
+        f"the standard errors of the draws are at most {MOST_ERROR:g}",
+        "largest",
+        {"": max(row["error"] for row in cell["drawn"])},
+        lambda error: error <= MOST_ERROR,
+        "{:.4f}".format,
+    )
+    whole = require(
+        "the layers are those of the paper, at the α that it reached",
+        "of its three layers",
+        {"there are": float(len(reached))},
+        lambda count: count == len(REACHED),
+        "{:.0f}".format,
+    )
+    bound, supremum, dropped = (
         judge_claim(
             "The discrepancy is at most √(2/π)·√(D/α), and goes to zero with α.",
             "the exact supremum is below the bound in every row, and below 1e-6 at log α = 60 for a million weights",
@@ -127,7 +156,8 @@ def judge(found: Found) -> list[Verdict]:
             not empty and max(row["prediction"] for row in reached) <= 0.01,
             len(empty) < len(reached),
         ),
-    ]
+    )
+    return [*judge_under([bound], sides), *judge_under([supremum], precise), *judge_under([dropped], whole)]
 
 
 REACHED = (

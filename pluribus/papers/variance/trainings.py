@@ -20,6 +20,7 @@ from torch import Tensor, nn
 import pluribus
 
 from ...core.ensemble import Ensemble
+from ...core.random_weights import find_random_layers, use_fixed_weights
 from ...core.saving import load, save
 from ...core.spec import Spec
 from ...data import load as load_data
@@ -31,8 +32,13 @@ from ...training.fit import fit
 from ...training.penalty_check import LargePenalty
 from ..epoch_reporter import EpochReporter
 from ..recipe import Json, Workspace
+from .bounds import BoundTracker
+from .features import compute_features
 from .networks import build_network, remove_late_dropout
 from .phase_transition import PhaseTracker
+
+ADDED = ("kl_warmup", "start", "bounded", "features", "settings")
+"""Options that are left out of JSON where they are not used."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +61,17 @@ class Training:
     """The training whose weights this one starts from; None is random weights."""
     tracked: int = 0
     """The number of test rows on which phases are tracked after each epoch; 0 tracks nothing."""
+    bounded: int = 0
+    """The number of training rows on which the bound is tracked after each tenth of the epochs; 0 tracks nothing."""
+    features: Json | None = None
+    """The training whose network gives the features on which dense layers alone are trained; None trains on images."""
+    settings: Json = field(default_factory=dict)
+    """Further settings of the training loop, which take precedence."""
 
     def to_json(self) -> Json:
         """Return the options as JSON; options that were added later are left out where they are not used."""
         options = asdict(self) | {"spec": self.spec.to_json()}
-        return {name: value for name, value in options.items() if name not in ("kl_warmup", "start") or value}
+        return {name: value for name, value in options.items() if name not in ADDED or value}
 
     @staticmethod
     def from_json(options: Json) -> "Training":
@@ -95,6 +107,7 @@ class Trained:
     history: list[Json] = field(default_factory=list)
     phases: list[Json] = field(default_factory=list)
     watched: list[Json] = field(default_factory=list)
+    bounds: list[Json] = field(default_factory=list)
 
     def training_rows(self, count: int | None = None) -> tuple[Tensor, Tensor]:
         """Return the first `count` training rows, prepared for the network, and their classes."""
@@ -104,7 +117,13 @@ class Trained:
 
 
 def load_training_data(training: Training, workspace: Workspace) -> Data:
-    """Load the data of a training: MNIST with pixels from 0 to 1, CIFAR standardised; smoke has `digits16`, `digits32`."""
+    """Load the data of a training: MNIST with pixels from 0 to 1, CIFAR standardised; smoke has `digits16`, `digits32`.
+
+    Those of a training on features are what the convolutions of another training's network make of its data.
+    """
+    if training.features is not None:
+        base = train_once(Training.from_json(training.features), workspace)
+        return compute_features(base.data, base.ensemble.member(0))
     if training.data.startswith("digits"):
         data = enlarge_digits(load_data("digits"), int(training.data.removeprefix("digits")), training.network)
     else:
@@ -122,7 +141,7 @@ DIGITS_TO_TEST = 40
 def enlarge_digits(data: Data, size: int, network: Json) -> Data:
     """Repeat every pixel of the digits up to `size`, and the channel as often as the network needs; keep few test rows."""
     times = size // data.shape[1]
-    channels = 3 if network["kind"] == "vgg" else 1
+    channels = 1 if network["kind"] == "lenet" else 3
 
     def part(rows: Part) -> Part:
         images = rows.x.repeat_interleave(times, 2).repeat_interleave(times, 3)
@@ -160,15 +179,26 @@ def train_once(training: Training, workspace: Workspace, create_tracker: CreateT
             _train(training, data, Part(x, y), workspace, create_tracker(data) if create_tracker else None)
         about = read_json(folder / "trained.json", SharedTraining)
         ensemble = load(folder / "weights.safetensors", training.build())
-    return Trained(ensemble.eval(), data, x, y, about["history"], about["phases"], about["watched"])
+    recorded = (about[name] for name in ("history", "phases", "watched", "bounds"))
+    return Trained(ensemble.eval(), data, x, y, *recorded)
 
 
 def _train(training: Training, data: Data, test: Part, workspace: Workspace, tracker: RowTracker | None) -> None:
     """Train an ensemble, and write its weights and what was recorded."""
     folder = workspace.shared / training.key
     ensemble = training.convert(load_start(training, workspace))
-    callbacks: list[L.Callback] = [EpochReporter(workspace, training.epochs)]
     phases = PhaseTracker(test.x[: training.tracked], test.y[: training.tracked], training.seed) if training.tracked else None
+    seen = data.train.take_rows(torch.arange(min(training.bounded, len(data.train))))
+    bounds = BoundTracker(data.preparation(seen.x), seen.y, len(data.train), training.epochs) if training.bounded else None
+    settings: Json = {
+        "epochs": training.epochs,
+        "batch_size": training.batch,
+        "optimizer": "adam",
+        "lr": training.lr,
+        "beta1": training.beta1,
+        "kl_warmup": training.kl_warmup,
+        "schedule": "linear",
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LargePenalty)  # the penalty is the paper's, and what it does is what is measured
         history = fit(
@@ -178,21 +208,15 @@ def _train(training: Training, data: Data, test: Part, workspace: Workspace, tra
             resume=True,
             preparation=data.preparation,
             augmentation=training.augmentation,
-            callbacks=[*callbacks, *([phases] if phases else []), *([tracker] if tracker else [])],
+            callbacks=[EpochReporter(workspace, training.epochs), *(each for each in (phases, bounds, tracker) if each)],
             progress=False,
-            epochs=training.epochs,
-            batch_size=training.batch,
-            optimizer="adam",
-            lr=training.lr,
-            beta1=training.beta1,
-            kl_warmup=training.kl_warmup,
-            schedule="linear",
             seed=training.seed,
             accelerator="cpu" if not torch.cuda.is_available() else "auto",
+            **(settings | training.settings),
         )
     save(ensemble.cpu(), folder / "weights.safetensors")
     about = {"training": training.to_json(), "history": history, "phases": phases.rows if phases else []}
-    about["watched"] = tracker.rows if tracker else []
+    about |= {"watched": tracker.rows if tracker else [], "bounds": bounds.rows if bounds else []}
     write_json(folder / "trained.json", about)
     for checkpoint in (folder / "checkpoints").glob("step-*"):  # no longer needed: the weights are saved
         checkpoint.unlink()
@@ -223,6 +247,12 @@ def measure_accuracy(ensemble: Ensemble, x: Tensor, y: Tensor, samples: int | No
             noisy.samples = before[0]
         if answer is not None:
             noisy.answer = before[1]
+
+
+def measure_mean_weights(done: Trained) -> float:
+    """Return the accuracy of the mean weights of variance layers, which are zero."""
+    with use_fixed_weights({layer: layer.mu for layer in find_random_layers(done.ensemble.net).values()}):
+        return measure_accuracy(done.ensemble, done.x, done.y, 1)
 
 
 @torch.no_grad()

@@ -15,6 +15,7 @@ from pluribus.papers.variance.reinforce import (
     Learner,
     Settings,
     choose_actions,
+    draw_parameters,
     learn,
     reinforce_loss,
     returns_to_go,
@@ -263,3 +264,10 @@ def test_wrong_settings_and_states_are_answered_with_a_sentence():
         Learner(small("variance"), [1]).load_state_dict(Learner(small("deterministic"), [1]).state_dict())
     with pytest.raises(ValueError, match=r"must be of seeds \[1\]"):
         Learner(small("variance"), [1]).load_state_dict(Learner(small("variance"), [2]).state_dict())
+
+
+@pytest.mark.parametrize("policy", ["parameter noise", "variance"])
+def test_the_first_sigma_can_be_scaled_and_the_rest_stays(policy):
+    usual, larger = (draw_parameters(Settings(policy, hidden=8, sigma_factor=factor), 0) for factor in (1.0, 3.0))
+    for name, value in usual.items():
+        torch.testing.assert_close(larger[name], value * (3.0 if name == "sigma" else 1.0))

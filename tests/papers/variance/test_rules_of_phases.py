@@ -4,7 +4,7 @@ import pytest
 
 from pluribus.papers.variance import phase_figures
 
-from .rules import DIRECTION, NOT, REPRODUCED, judge
+from .rules import DIRECTION, NOT, NOT_DECIDED, REPRODUCED, judge, over_seeds
 
 
 def phases(rows, transition=None):
@@ -14,9 +14,24 @@ def phases(rows, transition=None):
     return {"phases": rows, "chance": 0.1, "transition": transition}
 
 
-def figure_3(mean=0.1, average=0.9, zero_mean=0.9, first=0.1, transition=None):
-    rows = [(0.1, 0.1, 0.1), (0.9, 0.9, first), (0.5, 0.9, 0.5), (mean, average, zero_mean)]
-    return {"LeNet-5": phases(rows, transition)}
+def figure_3(mean=0.1, average=0.9, zero_mean=0.9, first=0.1, transition=(1, 3), learnt=0.9, **own):
+    rows = [(0.1, 0.1, 0.1), (learnt, 0.9, first), (0.5, 0.9, 0.5), (mean, average, zero_mean)]
+    cell = phases(rows, transition)
+    usual = phases([(0.1, 0.1, 0.1), (0.9, 0.9, 0.1), (0.5, 0.9, 0.5), (0.1, 0.9, 0.9)], [1, 3])
+    found = over_seeds({"LeNet-5": usual}, **own)
+    found |= {list(found)[-1]: found[list(found)[-1]] | cell}  # every seed counts, so the last one decides
+    return found | over_seeds({"LeNet-5, log α twice as fast": usual})
+
+
+@pytest.mark.parametrize(("learnt", "outcome"), [(0.8801, REPRODUCED), (0.8799, NOT_DECIDED)])
+def test_a_transition_is_judged_only_if_the_means_answered_first(learnt, outcome):
+    assert judge("figure-3", figure_3(learnt=learnt), 2) == outcome
+
+
+@pytest.mark.parametrize(("average", "count"), [(0.9, 1), (0.8101, 1), (0.8099, 0)])
+def test_epochs_in_which_the_average_has_not_been_learnt_do_not_count(average, count):
+    cell = phases([(0.1, 0.1, 0.1), (average, average, 0.1), (0.1, 0.9, 0.1)])
+    assert phase_figures.count_mean_epochs(cell) == count
 
 
 @pytest.mark.parametrize(
@@ -68,12 +83,30 @@ def test_zero_mean_draws_are_at_chance_first_and_like_the_average_in_the_end(fir
 PRIORS = ["log-uniform", "student-t", "ard"]
 
 
-def figure_8(ends, **own):
-    mean, zero_mean = own.get("mean", 0.1), own.get("zero_mean", 0.9)
-    return {
-        prior: phases([(0.1, 0.1, 0.1), (mean, 0.9, zero_mean)], None if end is None else [1, end])
+def figure_8(ends, mean=0.1, zero_mean=0.9, learnt=0.9, **own):
+    found = {
+        prior: phases([(0.1, 0.1, 0.1), (learnt, 0.9, 0.1), (mean, 0.9, zero_mean)], None if end is None else [1, end])
         for prior, end in zip(PRIORS, ends, strict=True)
     }
+    return over_seeds(found | {f"{prior}, log α twice as fast": found[prior] for prior in PRIORS}, **own)
+
+
+@pytest.mark.parametrize(("base", "outcome"), [(0.85, REPRODUCED), (0.8499, NOT_DECIDED)])
+def test_priors_are_compared_only_on_networks_that_are_85_percent_right(base, outcome):
+    assert [judge("figure-8", figure_8((5, 9, 8), base=base), claim) for claim in range(4)] == [outcome] * 4
+
+
+@pytest.mark.parametrize(("learnt", "outcome"), [(0.88, REPRODUCED), (0.8799, NOT_DECIDED)])
+def test_priors_are_compared_only_if_the_means_answered_first(learnt, outcome):
+    assert [judge("figure-8", figure_8((5, 9, 8), learnt=learnt), claim) for claim in range(4)] == [outcome] * 4
+
+
+@pytest.mark.parametrize(("sooner", "outcome"), [(0, REPRODUCED), (1, DIRECTION), (2, NOT)])
+def test_the_transition_ends_last_under_students_prior_in_every_seed_or_in_most(sooner, outcome):
+    found = figure_8((5, 9, 8))
+    for seed in range(1, sooner + 1):
+        found[f"student-t, seed {seed}"] = found[f"student-t, seed {seed}"] | {"transition": [1, 4]}
+    assert judge("figure-8", found, 3) == outcome
 
 
 @pytest.mark.parametrize("prior", range(3))
