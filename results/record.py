@@ -216,7 +216,7 @@ def describe_goal(results: dict[str, Any]) -> str:
     )
 
 
-CONTROL, MOST = "cifar10-alone", 2 / 3
+TAUGHT, CONTROL, MOST = "cifar10-wide", "cifar10-alone", 2 / 3
 
 
 def describe_control(taught: dict[str, Any], alone: dict[str, Any]) -> str:
@@ -247,6 +247,12 @@ def describe_control(taught: dict[str, Any], alone: dict[str, Any]) -> str:
     )
 
 
+def read_control() -> str:
+    """`describe_control` of what is recorded."""
+    taught, alone = (json.loads((HERE / name / "results.json").read_text(encoding="utf-8")) for name in (TAUGHT, CONTROL))
+    return describe_control(taught, alone)
+
+
 def t_interval(values: list[float]) -> tuple[float, float]:
     """The 95 % interval of a mean, by Student's t."""
     reach = float(students_t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / len(values) ** 0.5
@@ -269,9 +275,8 @@ def format_section() -> str:
         text = format_markdown(results).replace(f"# {results['title']}", f"### {title}", 1).strip()
         picture = f"![{title}: what methods are worth in networks, against latency](../results/{name}/picture.svg)"
         parts += ["", text, "", *([describe_goal(results), ""] if name.startswith("cifar10") else [])]
-        if name == "cifar10-wide":
-            alone = json.loads((HERE / CONTROL / "results.json").read_text(encoding="utf-8"))
-            parts += [describe_control(results, alone), ""]
+        if name == TAUGHT:
+            parts += [read_control(), ""]
         parts.append(picture)
     return "\n".join([*parts, "", END])
 
@@ -288,7 +293,9 @@ def format_known() -> str:
             cells = [f"[{name}](results/{name}/results.md)", f"{results['data']['train']:,}", best["name"]]
             cells += [format_cell(column, best) for column in (EQUIVALENTS, SHARE, COSTS[0])]
             lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join([BEGIN, "", *lines, "", END])
+    return "\n".join(
+        [BEGIN, "", *lines, "", f"In {TAUGHT} the student was trained longer than the others. {read_control()}", "", END]
+    )
 
 
 def format_cell(column: Column, method: dict[str, Any]) -> str:

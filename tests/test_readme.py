@@ -29,7 +29,7 @@ PERFORMANCE = PAGES["docs/performance.md"]
 def list_commands() -> list[str]:
     """The `pluribus …` lines of all code blocks, those of the recorded comparisons among them."""
     blocks = [block for text in PAGES.values() for block in re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)]
-    return sorted({line for block in blocks for line in re.findall(r"^pluribus ([^#\n]+)", block, re.MULTILINE)})
+    return sorted({line for block in blocks for line in re.findall(r"^pluribus ([^#&\n]+)", block, re.MULTILINE)})
 
 
 @pytest.mark.parametrize("line", list_commands())

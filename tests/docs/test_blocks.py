@@ -52,9 +52,23 @@ def folder(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
-def run_command(line):
+@pytest.fixture
+def servers(monkeypatch):
+    """The processes that a page starts with `&`, which end with its test."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    started = []
+    yield started
+    for process in started:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+def run_command(line, servers):
     """Run a line of a shell block: `pluribus` in this process, scripts of the page in another one, nothing that installs."""
     words = shlex.split(line, comments=True)
+    if words[-1] == "&":
+        servers.append(subprocess.Popen([sys.executable, "-m", *words[:-1]]))
+        return 0
     if words[0] == "pluribus":
         return call_pluribus(*words[1:])
     if words[0] == "python":
@@ -63,7 +77,7 @@ def run_command(line):
     return 0
 
 
-def run_block(block, page, scope, folder):
+def run_block(block, page, scope, folder, servers):
     if block.title:
         (folder / block.title).write_text(block.code)
     elif block.language == "python":
@@ -71,29 +85,29 @@ def run_block(block, page, scope, folder):
     elif block.language in ("sh", "console") and not block.is_parsed:
         for line in block.code.replace("\\\n", " ").splitlines():
             line = line.removeprefix("$ ")
-            assert not line.strip() or run_command(line) == 0, line
+            assert not line.strip() or run_command(line, servers) == 0, line
     else:
         assert block.is_parsed or block.language in SHOWN, f"{page}:{block.line}: nobody runs {block.language}"
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in OTHER_TESTS])
-def test_the_blocks_of_a_page_run(page, folder, generator):
+def test_the_blocks_of_a_page_run(page, folder, generator, servers):
     blocks = generator("code_blocks").list_blocks((ROOT / page).read_text())
     scope = {"__name__": "__main__"}
     for block in blocks:
         try:
-            run_block(block, page, scope, folder)
+            run_block(block, page, scope, folder, servers)
         except SystemExit as ended:
             pytest.fail(f"{page}:{block.line} ended with {ended.code}")
 
 
-def test_a_block_that_breaks_fails(folder, generator):
+def test_a_block_that_breaks_fails(folder, generator, servers):
     text = "```python\nx = 1\n```\n\n```python\nassert x == 2\n```\n\n```sh\npluribus train --data nothing-of-this-name\n```\n"
     blocks, scope = generator("code_blocks").list_blocks(text), {}
-    run_block(blocks[0], "page", scope, folder)
+    run_block(blocks[0], "page", scope, folder, servers)
     for block in blocks[1:]:
         with pytest.raises(AssertionError):
-            run_block(block, "page", scope, folder)
+            run_block(block, "page", scope, folder, servers)
 
 
 def test_pages_with_tests_of_their_own_have_them():
