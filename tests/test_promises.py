@@ -27,6 +27,7 @@ NO_PROMISES = [  # they say whom or what something is for, how to read on, or wh
     "| [How to](docs/how-to/your-model.md)",
     "| [From data to a trained run](docs/training.md)",
     "| [Your network](docs/your-network.md)",
+    "| [Networks by others](docs/networks.md)",
     "| [Recorded results](docs/results.md)",
     "Apache-2.0.",
     "How to add a method: [CONTRIBUTING.md]",

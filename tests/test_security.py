@@ -28,6 +28,7 @@ KNOWN = {
     ("pluribus/exporting/loading.py", "torch.export.load"): "a .pt2 file that `serve` was told to trust",
     ("pluribus/file_formats/reading.py", "yaml.load"): "nothing: its loader is a safe one, as the test below shows",
     ("pluribus/data/download_protocols.py", "subprocess.run"): "npm and apt, on `pluribus data get`",
+    ("pluribus/papers/commits.py", "subprocess.run"): "git, which says at which commit the code is",
     ("pluribus/data/cifar.py", "pickle.Unpickler"): "published pickles by their checksum, by an unpickler of arrays alone",
 }
 """The calls that could run code, and what they run."""

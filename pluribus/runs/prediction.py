@@ -209,7 +209,7 @@ def format_row(row: dict[str, Any], preparation: Preparation) -> dict[str, str]:
     >>> format_row({"row": 0, "value": None, "spread": None, "error": "it overflows"}, Preparation())
     {'row': '0', 'value': 'not finite', 'spread': 'not finite'}
     >>> format_row({"row": 0, "value": 2.0, "spread": 0.0, "quantiles": {"0.1": 1.0}}, Preparation())
-    {'row': '0', 'value': '2', 'spread': '0', 'q0.1': '1'}
+    {'row': '0', 'value': '2.000', 'spread': '0.000', 'q0.1': '1.000'}
     """
     std = preparation.target[1]
     quantiles = {} if "low" in row else {f"q{level}": value for level, value in row.get("quantiles", {}).items()}

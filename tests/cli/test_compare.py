@@ -15,7 +15,14 @@ def test_a_run_is_judged_from_every_side_that_is_asked_for(pluribus, a_copy):
     assert judged["cost"]["parameters"] == 1
     assert set(judged["intervals"]) <= set(judged["scores"])
     shown = pluribus(f"{line} --no-cost").out
-    for piece in ("95 % interval", "cAcc", "mCE", "AUROC, noise, by entropy", "fast sign", "evaluation.json"):
+    for piece in (
+        "95 % interval",
+        "cAcc",
+        "mCE",
+        "AUROC, noise, by entropy",
+        "fast sign",
+        "evaluation-corruptions-standard-ood-noise",
+    ):
         assert piece in shown
     assert "latency" not in shown
 

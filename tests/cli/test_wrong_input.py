@@ -126,7 +126,7 @@ def test_a_full_disk_leaves_the_last_evaluation(full, pluribus, a_copy, work):
     assert pluribus("evaluate run").code == 0
     before = digest(work)
     full("evaluation.json")
-    check(pluribus("evaluate run --split train"), "cannot write run/evaluation.json: No space left on device")
+    check(pluribus("evaluate run"), "cannot write run/evaluation.json: No space left on device")
     assert digest(work) == before
 
 

@@ -33,7 +33,11 @@ def notebook(tmp_path_factory):
     nbformat, nbclient, _ = map(pytest.importorskip, ("nbformat", "nbclient", "ipykernel"))
     cells = [nbformat.v4.new_code_cell(text) for text in (NETWORK, COMPARE, EVALUATE)]
     made = nbformat.v4.new_notebook(cells=cells)
-    return nbclient.NotebookClient(made, timeout=300, resources={"metadata": {"path": tmp_path_factory.mktemp("nb")}}).execute()
+    place = {"metadata": {"path": tmp_path_factory.mktemp("nb")}}
+    with pytest.MonkeyPatch.context() as patch:
+        # torchmetrics imports transformers where it is installed, and with it a progress bar that asks for widgets.
+        patch.setenv("PYTHONWARNINGS", "ignore:IProgress not found")
+        return nbclient.NotebookClient(made, timeout=300, resources=place).execute()
 
 
 def outputs(cell, kind):

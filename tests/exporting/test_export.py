@@ -10,6 +10,7 @@ from pluribus import (
     BatchEnsemble,
     DeepEnsemble,
     Inner,
+    LowRank,
     Maxout,
     MCDropout,
     Mixture,
@@ -38,7 +39,7 @@ METHODS = {
             MCDropout(samples=3),
         ),
         *(Multihead(members=2), MIMO(members=2), TreeNet(members=2), BatchEnsemble(members=2), Mixture(members=2)),
-        DeepEnsemble(members=2),
+        *(LowRank(members=2, rank=1), DeepEnsemble(members=2)),
     )
 }
 FOLDED, TOGETHER = ("mimo",), ("treenet", "mc-dropout")

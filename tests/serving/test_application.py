@@ -21,6 +21,7 @@ from pluribus.serving.model import open_model
 from pluribus.serving.settings import HELD_BODIES
 
 from .files import CLASSES, draw_images, encode_png, export_classifier
+from .loops import run_apart
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -148,7 +149,7 @@ def test_a_body_that_takes_too_long_is_refused(model, monkeypatch):
             await asyncio.wait_for(app(scope, receive, keep), 15)
         return said
 
-    start, body = asyncio.run(send_slowly())[:2]
+    start, body = run_apart(send_slowly())[:2]
     assert start["status"] == 408
     assert b"must arrive within 0.05 seconds" in body["body"]
 
@@ -166,10 +167,10 @@ def test_bodies_that_are_held_together_are_bounded(model):
             for _ in range(count):
                 await stack.enter_async_context(reader.read(request))
 
-    asyncio.run(hold(HELD_BODIES))
+    run_apart(hold(HELD_BODIES))
     assert reader.held == 0
     with pytest.raises(RequestError, match="too many large requests") as refused:
-        asyncio.run(hold(HELD_BODIES + 1))
+        run_apart(hold(HELD_BODIES + 1))
     assert (refused.value.status, reader.held) == (503, 0)
 
 

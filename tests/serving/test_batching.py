@@ -10,6 +10,8 @@ from pluribus.serving.batching import Batcher
 from pluribus.serving.errors import RequestError
 from pluribus.serving.metrics import ServerMetrics
 
+from .loops import run_apart
+
 
 class Doubling:
     """A model that doubles a number, refuses 13, and waits until it is told to go on."""
@@ -44,7 +46,7 @@ def run(model, use, max_batch=4, max_wait=0.0, max_waiting=100):
             model.may_run.set()
             await batcher.stop()
 
-    return asyncio.run(main())
+    return run_apart(main())
 
 
 async def wait_for_rows(batcher, count):
@@ -143,7 +145,7 @@ def test_stopping_answers_what_waits():
         assert not batcher.is_running
         return await asyncio.gather(*tasks)
 
-    assert [values(answers) for answers in asyncio.run(main())] == [[2 * value] for value in range(9)]
+    assert [values(answers) for answers in run_apart(main())] == [[2 * value] for value in range(9)]
 
 
 def test_a_sender_that_has_gone_stops_nothing():
