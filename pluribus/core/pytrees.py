@@ -53,17 +53,18 @@ def count_rows(batch: Any) -> int:
     """The batch size, B."""
     if isinstance(batch, Tensor) and batch.dim():
         return batch.shape[0]
-    sizes = {leaf.shape[0] if leaf.dim() else None for leaf in iterate_tensors(batch)}
+    sizes = [leaf.shape[0] if leaf.dim() else None for leaf in iterate_tensors(batch)]  # no set: a traced size has no hash
     if not sizes:
         raise ValueError(f"a batch is a tensor or holds tensors, got {type(batch).__name__}")
     if None in sizes:
         raise ValueError("a batch needs a first axis, got a tensor without axes: pass x.unsqueeze(0)")
-    if len(sizes) > 1:
+    if any(size != sizes[0] for size in sizes[1:]):
+        found = ", ".join(dict.fromkeys(map(str, sizes)))
         raise ValueError(
-            f"every tensor of a batch has the batch for its first axis, got sizes {', '.join(map(str, sizes))}: keep what does "
+            f"every tensor of a batch has the batch for its first axis, got sizes {found}: keep what does "
             "not depend on the batch inside the network; for an input that is one whole, as a graph is, pass batch_axis=None"
         )
-    return sizes.pop()  # type: ignore[return-value]
+    return sizes[0]  # type: ignore[return-value]
 
 
 def take_rows(batch: Any, count: int) -> Any:

@@ -4,8 +4,8 @@
     GRU:   r, z = σ(x W_i + b_i + h W_h + b_h),    n = tanh(x W_n + b_n + r (h W_m + b_m)),    h ← (1 − z) n + z h
     RNN:   h ← tanh(x W_i + b_i + h W_h + b_h), or relu
 
-The numbers are those of torch's modules. The steps are taken in Python, so a short sequence costs several times as much; what
-becomes plain again is torch's module again.
+The numbers are those of torch's modules. The steps are taken in Python; a method that draws noise draws it anew at every step.
+What becomes plain again is torch's module again.
 """
 
 from typing import Any
@@ -141,4 +141,5 @@ class OpenRecurrent(nn.Module):
             setattr(whole, f"weight_{name}", layer.weight)
             if layer.bias is not None:
                 setattr(whole, f"bias_{name}", layer.bias)
+        whole.flatten_parameters()  # on a GPU
         return whole

@@ -76,7 +76,8 @@ class Subject:
             with dry_run(trial), CallRecorder(trial) as heard:
                 pytrees.call_network(trial, self.example)
             if self.output is not None:
-                self.unused = find_unused(trial, self.example, self.output)
+                rows = self.example if self.batch_axis is None else pytrees.take_rows(self.example, 2)
+                self.unused = find_unused(trial, rows, self.output)
             self.ran = [name for name in dict.fromkeys(heard.order) if name and name not in self.unused]
         return [name for name in self.modules if name] if self.ran is None else self.ran
 

@@ -36,7 +36,7 @@ class OpenConv1D(nn.Linear):
     def put_together(self) -> nn.Module | None:
         """The layer that it was."""
         whole: Any = copy.deepcopy(self.original)
-        whole.weight = nn.Parameter(self.weight.detach().T.clone(), self.weight.requires_grad)
+        whole.weight = nn.Parameter(self.weight.detach().T.contiguous(), self.weight.requires_grad)
         whole.bias = self.bias
         whole.nx, whole.nf = whole.weight.shape
         return whole

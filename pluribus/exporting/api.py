@@ -19,7 +19,7 @@ from ..decisions.calibrated import CalibratedEnsemble
 from .card import format_card
 from .facts import collect_facts
 from .formats import READERS, SUFFIXES, WRITERS, ExportError, Run
-from .program import Program, Rules, list_inputs, prepare_network
+from .program import MembersTogether, Program, Rules, list_inputs, prepare_network
 
 BATCHES = (1, 7, 64)
 """Numbers of rows that an exported file is run on, to compare its answers."""
@@ -102,13 +102,27 @@ def export(
     with tempfile.TemporaryDirectory(dir=file.parent, prefix=".export-") as folder:
         draft = Path(folder) / f"draft.{'onnx' if kind == 'onnx' else 'pt2'}"
         facts = collect_facts(program, fixed, list(zip(names, tensors, strict=True)), classes, title or file.stem, notes)
-        WRITERS[kind](program, tuple(repeat_rows(each, 3) for each in tensors), names, draft, format_json(facts, indent=None))
-        difference = compare_answers(READERS[kind](draft, names), program, fixed, rows)
+        try:
+            difference = write_and_compare(kind, program, fixed, rows, draft, facts)
+        except ExportError:
+            if not isinstance(network, MembersTogether) or not network.part_at_input():
+                raise
+            difference = write_and_compare(kind, program, fixed, rows, draft, facts)
         card = format_card(facts, file, draft, kind, difference)
         os.replace(draft, file)
     place = file.with_name(f"{file.name}.md")
     write_file(place, card.encode())
     return Exported(file, place, names, program.names, difference)
+
+
+def write_and_compare(kind: str, program: Program, ensemble: Ensemble, rows: Any, draft: Path, facts: Any) -> float:
+    """Write a file of this format with its facts, and return how far its answers are from those of the ensemble.
+
+    Raises ExportError if it cannot be written, fails, or gives other answers.
+    """
+    tensors, names, _ = list_inputs(rows)
+    WRITERS[kind](program, tuple(repeat_rows(each, 3) for each in tensors), names, draft, format_json(facts, indent=None))
+    return compare_answers(READERS[kind](draft, names), program, ensemble, rows)
 
 
 def choose_format(file: Path, asked: str | None) -> str:
@@ -157,7 +171,11 @@ def compare_answers(run: Run, program: Program, ensemble: Ensemble, rows: Any) -
         with torch.no_grad():
             expected = program.answer(p.outputs)
             borderline = [each.answer(p.outputs) for each in program.shift_thresholds(TOLERANCE)]
-        found = run(list_inputs(some)[0])
+        try:
+            found = run(list_inputs(some)[0])
+        except Exception as error:
+            first = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise ExportError(f"the exported file fails on {count} rows ({first}): it was not kept") from error
         for place, (name, ours, theirs) in enumerate(zip(program.names, expected, found, strict=True)):
             if not ours.is_floating_point():
                 same = theirs.to(ours.dtype) == ours

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import keyword
 import logging
 import re
 import warnings
@@ -30,6 +31,11 @@ class ExportError(PluribusError):
 
 def write_torch(program: Program, inputs: tuple[Tensor, ...], names: Sequence[str], file: Path, facts: str) -> None:
     """Write a program that `torch.export.load` reads, with its facts in an extra file."""
+    for name, _ in program.named_modules():
+        words = [word for word in name.split(".") if keyword.iskeyword(word)]
+        if words:
+            place = re.sub(r"^network\.(ensemble\.net\.|nets\.\d+\.)*", "", name)
+            raise ExportError(f"torch writes programs in Python, where {words[0]!r} is no name: rename the module {place}")
     torch.export.save(trace(program, inputs), file, extra_files={EXTRA_FILE: facts})
 
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from ..core import pytrees
 from ..core.ensemble import Ensemble
 from ..core.errors import Unsupported
+from ..core.passes import Branch
 from ..core.predictive import Predictive
 from ..data.preparation import Preparation
 from ..decisions.classification import ClassificationRules
@@ -50,6 +51,15 @@ class MembersTogether(nn.Module):
         plan = self.ensemble.executor.plan
         assert plan is not None
         self.ensemble.executor.plan = replace(plan, trunk_share=1.0)  # whether members run together must not depend on the rows
+
+    def part_at_input(self) -> bool:
+        """Let members part at the input from now on, and say whether they parted later before: a network may make other masks
+        while it is traced, which members cannot share."""
+        plan = self.ensemble.executor.plan
+        if plan is None or plan.branch.kind not in ("layer", "module"):
+            return False
+        self.ensemble.executor.keep_branch(self.ensemble, Branch("input"))
+        return True
 
     def forward(self, x: Any) -> Tensor:
         return self.ensemble(x)

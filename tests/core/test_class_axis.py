@@ -105,6 +105,15 @@ def test_labels_of_places_ask_for_the_axis_if_it_is_missing():
         ensemble.loss(*draw_rows())
 
 
+def test_members_are_asked_until_every_token_is_sure():
+    last, first = make_both(DeepEnsemble(3))
+    x, _ = draw_rows()
+    p, q = last.predict(x, until=0.2), first.predict(x, until=0.2)
+    assert torch.equal(p.used, q.used)
+    torch.testing.assert_close(p.probs, q.probs.movedim(1, -1))
+    torch.testing.assert_close(p.entropy, q.entropy)
+
+
 def test_a_wrong_axis_is_refused():
     with pytest.raises(ValueError, match="class_axis must be 1, the axis after the batch, or -1"):
         pluribus.ensemble(Tagger(), Single(), class_axis=2)
