@@ -1,4 +1,4 @@
-"""Which commits a measurement was made with: that of the code, and the last one that changed the rules of its claims."""
+"""Which commits a measurement was made with: that of the code, and the last one that changed the rules of its paper."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,9 @@ from .recipe import Json
 
 
 def read_commits(rules: str | Path) -> Json:
-    """Return `commit`, which the code is at, and `rules_commit`, the last one that changed the file of the rules.
+    """Return `commit`, which the code is at, and `rules_commit`, the last one that changed the folder of the rules.
+
+    `rules` is the file of a recipe: what its rules share with others of the paper lies beside it.
 
     A commit ends in `-dirty` if files were changed since. What cannot be read, because the code is no checkout or there is no
     git, is left out.
@@ -15,10 +17,10 @@ def read_commits(rules: str | Path) -> Json:
     >>> read_commits("/no/such/folder/rules.py")
     {}
     """
-    file = Path(rules)
+    folder = Path(rules).parent
     found = {
-        "commit": ask_git(file.parent, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"),
-        "rules_commit": ask_git(file.parent, "log", "-1", "--format=%H", "--", file.name)[:12],
+        "commit": ask_git(folder, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"),
+        "rules_commit": ask_git(folder, "log", "-1", "--format=%H", "--", ".")[:12],
     }
     return {name: text for name, text in found.items() if text}
 

@@ -254,16 +254,18 @@ def git(folder, *arguments):
 
 def test_a_measurement_names_the_commits_of_its_code_and_of_its_rules(tmp_path):
     git(tmp_path, "init")
-    for name in ("rules.py", "other.py"):
-        (tmp_path / name).write_text("1\n")
+    for name in ("paper", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "rules.py").write_text("1\n")
         git(tmp_path, "add", name)
         git(tmp_path, "commit", "-m", name)
-    found = read_commits(tmp_path / "rules.py")
+    rules, elsewhere = (tmp_path / name / "rules.py" for name in ("paper", "elsewhere"))
+    found = read_commits(rules)
     assert {len(text) for text in found.values()} == {12}
     assert found["commit"] != found["rules_commit"]
-    assert read_commits(tmp_path / "other.py") == {"commit": found["commit"], "rules_commit": found["commit"]}
-    (tmp_path / "rules.py").write_text("2\n")
-    assert read_commits(tmp_path / "rules.py") == {"commit": f"{found['commit']}-dirty", "rules_commit": found["rules_commit"]}
+    assert read_commits(elsewhere) == {"commit": found["commit"], "rules_commit": found["commit"]}
+    rules.write_text("2\n")
+    assert read_commits(rules) == {"commit": f"{found['commit']}-dirty", "rules_commit": found["rules_commit"]}
 
 
 def test_without_a_checkout_no_commit_is_named(tmp_path, monkeypatch):

@@ -85,10 +85,10 @@ def format_points(difference: Estimate, digits: int = 2) -> str:
     """Return a difference of shares in points.
 
     >>> format_points(Estimate(0.01, 0.005, 0.015)), format_points(Estimate(0.01, -math.inf, math.inf))
-    ('+1.00 points (+0.50 to +1.50)', '+1.00 points (one seed)')
+    ('+1.00 points (+0.50 to +1.50)', '+1.00 points (no interval)')
     """
     value, low, high = (f"{100 * number:+.{digits}f}" for number in difference)
-    return f"{value} points ({f'{low} to {high}' if difference.margin is not None else 'one seed'})"
+    return f"{value} points ({f'{low} to {high}' if difference.margin is not None else 'no interval'})"
 
 
 def format_share(found: Estimate, digits: int = 2) -> str:

@@ -18,7 +18,15 @@ from .configurations import (
     configure_variational_lenet,
     configure_zero_mean_lenet,
 )
-from .preconditions import judge_under, require_base, require_bound, require_log_alpha, require_same_end, require_seeds
+from .preconditions import (
+    describe_trend,
+    judge_under,
+    require_base,
+    require_bound,
+    require_log_alpha,
+    require_same_end,
+    require_seeds,
+)
 from .seeds import average, compare, estimate, format_share, group_seeds, list_seeds, take
 from .trained_cells import TrainedCell, build_cell, train_cell
 from .trainings import Training, measure_accuracy, measure_mean_weights
@@ -102,6 +110,7 @@ def judge(found: Found) -> list[Verdict]:
         require_log_alpha({kind: cells[kind] for kind in LEARNT}),
         require_same_end({kind: (own[kind], rows.get(f"{kind}, {FASTER}", {})) for kind in LEARNT}),
     ]
+    trend = describe_trend(cells)
     order = judge_claim(
         "The simpler the approximation, the better the ELBO: zero-mean, layer, neuron, additive, weight.",
         "mean ELBOs in this order, each difference (paired by seed) beyond its 95 % interval; direction: the first three all "
@@ -109,7 +118,8 @@ def judge(found: Found) -> list[Verdict]:
         f"{', '.join(f'{kind} {value:,.0f}' for kind, value in elbo.items())}; differences "
         + ", ".join(
             f"{name} {gain.value:+,.0f}" + ("" if gain.low > 0 else " (within its interval)") for name, gain in steps.items()
-        ),
+        )
+        + (f"; in the last tenth of training {trend}" if trend else ""),
         is_decreasing(list(elbo.values())) and all(gain.low > 0 for gain in steps.values()),
         all(gain.value > 0 for gain in apart),
     )

@@ -1,5 +1,7 @@
 """What the trainings of the artefacts share: features, bounds, and how fast log α is learnt."""
 
+import dataclasses
+
 import pytest
 import torch
 
@@ -116,3 +118,26 @@ def test_the_fast_network_has_three_variational_convolutions_and_no_dropout_afte
     plain = build_network("fast", 0, width=0.1, dropout=0.1)
     assert [module.p for module in plain.modules() if isinstance(module, torch.nn.Dropout)] == [0.1, 0.1]
     assert configure_zero_mean_cifar("cpu").spec.include == layers[-1]
+
+
+def shrink(training):
+    """The same training of a narrow network on a few digits for an epoch, and so that of what it starts from."""
+    start = None if training.start is None else shrink(Training.from_json(training.start)).to_json()
+    network = training.network | {"width": 0.1}
+    few = {"data": "digits32", "rows": 60, "epochs": 1, "batch": 30}
+    tracked = {"tracked": min(training.tracked, 10), "bounded": min(training.bounded, 20)}
+    return dataclasses.replace(training, network=network, start=start, **few, **tracked)
+
+
+@pytest.mark.parametrize("configure", [configure_variational_cifar, configure_zero_mean_cifar])
+def test_the_settings_of_scale_cpu_train_the_network_for_cifar(configure, tmp_path):
+    training = shrink(configure("cpu", 1))
+    workspace = Workspace(tmp_path, tmp_path / "shared")
+    done = train_once(training, workspace)
+    base = train_once(Training.from_json(training.start), workspace)
+    assert Training.from_json(training.start).settings["optimizer"] == "muon"
+    assert all(parameter.isfinite().all() for each in (done, base) for parameter in each.ensemble.parameters())
+    assert len(done.history) == len(base.history) == 1
+    before, after = (each.state_dict()["1.weight"] for each in (base.ensemble.member(0), done.ensemble.net))
+    torch.testing.assert_close(after, before, atol=0.01, rtol=0)  # two steps of Adam from there
+    assert not torch.equal(after, before)
