@@ -7,7 +7,8 @@ At scale cpu
   that Adam can move it as far as in the paper's steps. A control learns it twice as fast: where it ends must not depend on it;
 - the fast network, with all rows of CIFAR-10, stands for the VGG-like one. Its last convolution is the variance layer.
 
-At scale smoke the same is done in small. At scale paper all is as published.
+At scale smoke the same is done in small. At scale paper all is as published. The times in the docstrings of the recipes are
+processor times of steps on a busy machine.
 """
 
 from dataclasses import replace

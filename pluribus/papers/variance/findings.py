@@ -4,7 +4,7 @@ from collections import Counter
 
 from ..recipe import Json
 from ..verdicts import format_percent
-from . import absolute, figure_1, figure_5, figure_7, kappa, table_3, theorem_1
+from . import absolute, figure_1, figure_5, figure_7, kappa, table_3, theorem_1, worth
 from .seeds import average, group_seeds
 
 Found = dict[str, Json]
@@ -61,6 +61,7 @@ def list_findings(found: Found) -> list[str]:
             describe_absolute_value,
             describe_bottleneck,
             describe_policies,
+            describe_worth,
         )
         if (text := say(found))
     ]
@@ -225,3 +226,20 @@ def describe_policies(found: Found) -> str:
     ]
     seeds = min(len(cell["found"]["scores"]) for cell in result["cells"].values())
     return f"Scores of the last tenth of episodes over {seeds} seeds: {'; '.join(parts)} (variance/figure-6)."
+
+
+def describe_worth(found: Found) -> str:
+    own = read_rows(found, "worth")
+    if not own:
+        return ""
+    networks = worth.measure_equivalents(own)
+    best = min(worth.NOISY, key=lambda row: average(own[row], "calibrated_nll"))
+    parts = [
+        f"{row} {average(own[row], 'calibrated_nll'):.3f}, worth {networks[row]['value']:.1f} networks "
+        f"({networks[row]['low']:.1f} to {networks[row]['high']:.1f})"
+        for row in (worth.SCALED, *worth.NOISY)
+    ]
+    return (
+        f"Of the methods that draw, at the latency of {worth.MOST} networks, {best} has the lowest calibrated NLL: "
+        f"{'; '.join(parts)} (variance/worth)."
+    )

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from pluribus.core.predictive import Predictive
+from pluribus.papers.variance.findings import describe_worth
 from pluribus.papers.variance.seeds import group_seeds
 from pluribus.papers.variance.worth import DEEP, DROPOUT, NOISY, ONE, SCALED, VARIANCE, VARIATIONAL, measure_equivalents, score
 
@@ -85,3 +86,11 @@ def test_a_fitted_temperature_has_the_calibrated_nll_and_keeps_the_answers():
     plain, scaled = (score(seen, unseen, y, is_scaled) for is_scaled in (False, True))
     assert scaled["nll"] == scaled["calibrated_nll"] == plain["calibrated_nll"] < plain["nll"]
     assert scaled["accuracy"] == plain["accuracy"]
+
+
+def test_the_page_names_the_best_method_that_draws_and_what_each_is_worth():
+    cells = {name: {"found": cell} for name, cell in worth(variance=0.33).items()}
+    sentence = describe_worth({"variance/worth": {"scale": "cpu", "cells": cells}})
+    assert "4 networks, variance layer has the lowest calibrated NLL" in sentence
+    assert "variance layer 0.330, worth 3.0 networks" in sentence
+    assert describe_worth({"variance/worth": {"scale": "smoke", "cells": cells}}) == ""

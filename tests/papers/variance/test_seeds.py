@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from pluribus.papers import load_recipes
 from pluribus.papers.variance.seeds import SEEDS, compare, estimate, group_seeds, tabulate_share
 
 from .rules import HALF, SPREAD
@@ -33,3 +34,19 @@ def test_a_cell_without_a_seed_in_its_name_is_a_row_of_one():
 def test_networks_are_judged_on_other_seeds_than_the_one_on_which_settings_were_chosen():
     assert len(SEEDS["cpu"]) >= 3
     assert 0 not in SEEDS["cpu"]
+
+
+OURS = [recipe for recipe in load_recipes().values() if recipe.paper_name == "variance"]
+
+
+@pytest.mark.parametrize("recipe", OURS, ids=lambda recipe: recipe.id)
+def test_every_network_of_scale_cpu_is_trained_with_three_seeds_and_its_control_with_one_of_them(recipe):
+    for row, cells in group_seeds(recipe.scales["cpu"].cells).items():
+        trained = any(key in cell for cell in cells.values() for key in ("training", "trainings"))
+        if trained and "log α twice as fast" in row:
+            own = row.replace(", log α twice as fast", "")
+            assert set(cells) < set(group_seeds(recipe.scales["cpu"].cells)[own])
+        elif trained and "ensemble" not in row:
+            assert len(cells) >= 3, row
+        for seed, cell in cells.items():
+            assert not trained or cell["seed"] == seed
