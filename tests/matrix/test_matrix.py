@@ -65,7 +65,7 @@ def test_every_method_but_mimo_multihead_and_treenet_takes_all_but_a_few():
     """Those three need a first or a last layer of their own, or a place to split at, which tied weights do not allow."""
     for method in METHODS:
         refused = [network for network, each in RECORDED["networks"].items() if each["outcomes"][method].get("convert")]
-        most = {"mimo": 12, "multihead": 3, "treenet": 3, "variance": 3}.get(method, 0)
+        most = {"mimo": 9, "multihead": 3, "treenet": 3, "variance": 3}.get(method, 0)
         assert len(refused) <= most, (method, refused)
 
 
