@@ -6,18 +6,15 @@ from pathlib import Path
 from .recipe import Json
 
 
-def read_commits(rules: str | Path) -> Json:
-    """Return `commit`, which the code is at, and `rules_commit`, the last one that changed the folder of the rules.
-
-    `rules` is the file of a recipe: what its rules share with others of the paper lies beside it.
+def read_commits(folder: Path) -> Json:
+    """Return `commit`, which the code is at, and `rules_commit`, the last one that changed the folder of a paper's rules.
 
     A commit ends in `-dirty` if files were changed since. What cannot be read, because the code is no checkout or there is no
     git, is left out.
 
-    >>> read_commits("/no/such/folder/rules.py")
+    >>> read_commits(Path("/no/such/folder"))
     {}
     """
-    folder = Path(rules).parent
     found = {
         "commit": ask_git(folder, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"),
         "rules_commit": ask_git(folder, "log", "-1", "--format=%H", "--", ".")[:12],

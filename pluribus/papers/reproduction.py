@@ -5,8 +5,6 @@
 <out>/<paper>/results/<artefact>.<scale>.json and .svg, <out>/<paper>/README.md   the results, and the page made from them
 """
 
-import functools
-import inspect
 import json
 import os
 import time
@@ -172,7 +170,7 @@ def measure_cell(recipe: str, options: Json, folder: str, shared: str, data: str
         workspace.report("started")
         with torch.random.fork_rng(devices=[]):
             found = load_recipes()[recipe].measure(dict(options), workspace)
-        about = describe_machine() | read_commits(inspect.getfile(find_function(load_recipes()[recipe].judge)))
+        about = describe_machine() | read_commits(Path(__file__).parent / recipe.partition("/")[0])
         cell = {"options": options, "seconds": round(time.monotonic() - began, 1), "about": about, "found": found}
         write_json(workspace.folder / "found.json", cell)
     finally:
@@ -209,10 +207,3 @@ def _check_folder(folder: Path) -> None:
     if not there.is_dir() or not os.access(there, os.W_OK):
         reason = "cannot be written to" if there.is_dir() else "is a file"
         raise FileError(f"cannot make the folder {folder}: {there} {reason}; name another with --out or --work")
-
-
-def find_function(call: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind `functools.partial`, as several artefacts share a rule."""
-    while isinstance(call, functools.partial):
-        call = call.func
-    return call

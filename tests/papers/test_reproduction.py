@@ -259,23 +259,32 @@ def test_a_measurement_names_the_commits_of_its_code_and_of_its_rules(tmp_path):
         (tmp_path / name / "rules.py").write_text("1\n")
         git(tmp_path, "add", name)
         git(tmp_path, "commit", "-m", name)
-    rules, elsewhere = (tmp_path / name / "rules.py" for name in ("paper", "elsewhere"))
+    rules, elsewhere = (tmp_path / name for name in ("paper", "elsewhere"))
     found = read_commits(rules)
     assert {len(text) for text in found.values()} == {12}
     assert found["commit"] != found["rules_commit"]
     assert read_commits(elsewhere) == {"commit": found["commit"], "rules_commit": found["commit"]}
-    rules.write_text("2\n")
+    (rules / "rules.py").write_text("2\n")
     assert read_commits(rules) == {"commit": f"{found['commit']}-dirty", "rules_commit": found["rules_commit"]}
 
 
 def test_without_a_checkout_no_commit_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    assert read_commits(tmp_path / "rules.py") == {}
+    assert read_commits(tmp_path) == {}
     monkeypatch.setenv("PATH", "")
-    assert read_commits(__file__) == {}
+    assert read_commits(Path(__file__).parent) == {}
 
 
 def test_the_page_names_the_commits_that_are_recorded():
     cells = {"a": {"about": {"commit": "abc", "rules_commit": "def"}}, "b": {"about": {"commit": "abd", "rules_commit": "def"}}}
     assert describe_commits({"cells": cells}) == "; measured with commit abc, abd, rules of commit def"
     assert describe_commits({"cells": {"a": {"about": {}}}}) == ""
+
+
+def test_a_cell_of_a_checkout_names_its_commits(job, monkeypatch):
+    asked = []
+    monkeypatch.setattr("pluribus.papers.reproduction.read_commits", lambda folder: asked.append(folder) or {"commit": "abc"})
+    result = reproduce(job())
+    assert {cell["about"]["commit"] for cell in result["cells"].values()} == {"abc"}
+    assert {folder.relative_to(Path(papers.__file__).parent).as_posix() for folder in asked} == {"variance"}
+    assert all(folder.is_dir() for folder in asked)
